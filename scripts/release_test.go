@@ -1,5 +1,5 @@
 // Package scripts tests the scripts. A release can be installed, and fails before it creates a tag if something is
-// wrong. site.sh writes a complete site.
+// wrong. Package browsertest tests site.sh.
 package scripts
 
 import (

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -54,15 +53,6 @@ type Result struct {
 	Setup   string   `json:"setup,omitempty"` // how it was measured, in sentences
 	Figures []Figure `json:"figures"`
 	Goals   []Goal   `json:"goals"`
-}
-
-// ByWork sorts the figures by workload, in the order in which workloads first appear.
-func (r Result) ByWork() {
-	var works []string
-	for _, f := range r.Figures {
-		works = append(works, f.Work)
-	}
-	slices.SortStableFunc(r.Figures, func(a, b Figure) int { return slices.Index(works, a.Work) - slices.Index(works, b.Work) })
 }
 
 // Write writes the result to a directory and replaces an earlier one.

@@ -62,7 +62,6 @@ func render(results, page string) error {
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", a.name, results, err)
 		}
-		r.ByWork()
 		limits, _ := texts.ReadFile("limits/" + a.name + ".md") // a test requires it
 		why, _ := texts.ReadFile("why/" + a.name + ".md")       // not every area has one
 		if err := section.Execute(&text, struct {

@@ -219,19 +219,23 @@ func TestNamesOfFilesAreEscaped(t *testing.T) {
 	}
 }
 
-// TestWithoutCgoOnlySQLiteIsMissing builds the program without C.
-func TestWithoutCgoOnlySQLiteIsMissing(t *testing.T) {
+// build builds the program without C.
+func build(t *testing.T, program string, env ...string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("-short skips tests that build the program")
 	}
-	program := filepath.Join(t.TempDir(), "sluice")
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), append(env, "CGO_ENABLED=0")...)
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
 
+func TestWithoutCgoOnlySQLiteIsMissing(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "sluice")
+	build(t, program)
 	serve := exec.Command(program, "serve", "--limit", "gcra 1/s", "--store", "sqlite:limits.db")
-	out, err = serve.CombinedOutput()
+	out, err := serve.CombinedOutput()
 	require.Error(t, err)
 	require.Equal(t, "sluice: --store sqlite:limits.db: this program was built with CGO_ENABLED=0, so it has no SQLite; "+
 		"build it with CGO_ENABLED=1 and a C compiler, or use another store\n", string(out))
@@ -242,15 +246,7 @@ func TestWithoutCgoOnlySQLiteIsMissing(t *testing.T) {
 }
 
 // TestProgramCompilesFor32Bits finds constants that are too large for an int of 32 bits.
-func TestProgramCompilesFor32Bits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short skips tests that build the program")
-	}
-	build := exec.Command("go", "build", "-o", os.DevNull, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=386")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-}
+func TestProgramCompilesFor32Bits(t *testing.T) { build(t, os.DevNull, "GOOS=linux", "GOARCH=386") }
 
 // TestProgramsHaveTheTimeZones: not every system has the tz database, and its users cannot compile it in.
 func TestProgramsHaveTheTimeZones(t *testing.T) {

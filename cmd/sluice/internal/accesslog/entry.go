@@ -22,7 +22,7 @@ type Entry struct {
 	Late bool   // older than Options.Reorder: Time is the latest time so far, not its own
 }
 
-// Fields is a set of fields of Entry. The zero value means all fields.
+// Fields is a set of fields of Entry.
 type Fields uint
 
 // The fields that can be requested. Time, File, Line and Late are always set.
@@ -35,7 +35,6 @@ const (
 	Key
 	Forwarded // cannot be a key
 	Status
-	allFields = 1<<iota - 1
 )
 
 // texts returns the fields, each at the index of its bit in Fields.

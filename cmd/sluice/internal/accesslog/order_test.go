@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,39 +56,6 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-func TestInputsAreMergedByTime(t *testing.T) {
-	garbage := strings.Repeat("- ", 300)
-	tests := []struct {
-		name string
-		logs []string
-		want string
-		late int64
-	}{
-		{"rotated files, the newest first", []string{"7:a 8:b", "5:c 6:d", "", "1:e 5:f"}, "1:e 5:c 5:f 6:d 7:a 8:b", 0},
-		{"two servers", []string{"1:a 3:b 5:c", "1:d 2:e 4:f 5:g"}, "1:a 1:d 2:e 3:b 4:f 5:c 5:g", 0},
-		{"an input out of order in itself", []string{"1:a 9:b 2:c", "3:d 4:e"}, "1:a 3:d 4:e 9:b 9:c!", 1},
-		{"garbage before the first entry", []string{"5:a 6:b 7:c 8:d", garbage + "1:e " + "6:f 6:g 6:h"}, "1:e 5:a 6:b 6:f 6:g 6:h 7:c 8:d", 0},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var streams, files []Input
-			for i, log := range test.logs {
-				data, path := logOf(log), filepath.Join(t.TempDir(), fmt.Sprint(i))
-				streams = append(streams, FromReader(fmt.Sprint(i), strings.NewReader(data)))
-				require.NoError(t, os.WriteFile(path, []byte(data), 0o600))
-				files = append(files, FromFile(path))
-			}
-			entries, stats, _ := read(t, Options{}, streams...)
-			require.Equal(t, test.want, words(entries))
-			require.Equal(t, test.late, stats.Late)
-
-			opened, counts, _ := read(t, Options{}, files...)
-			require.Equal(t, test.want, words(opened), "files, which are opened when their turn comes")
-			require.Equal(t, []int64{stats.Lines, stats.Skipped}, []int64{counts.Lines, counts.Skipped}, "the beginning of a file, which is read twice, counts once")
-		})
-	}
-}
-
 // A process can open too few files for a thousand rotated logs. A pipe can be opened only once.
 func TestFilesAreOpenOnlyWhileTheyAreMerged(t *testing.T) {
 	open, most := 0, 0
@@ -128,12 +94,6 @@ func TestAnInputThatCannotBeReadIsAnError(t *testing.T) {
 
 	_, _, err = read(t, Options{}, FromFile(t.TempDir()))
 	require.ErrorContains(t, err, "is a directory")
-
-	broken := errors.New("broken disk")
-	entries, _, err := read(t, Options{}, FromReader("disk", io.MultiReader(strings.NewReader(logOf("1:a 2:b")), failing{broken})))
-	require.ErrorIs(t, err, broken)
-	require.ErrorContains(t, err, "disk")
-	require.LessOrEqual(t, len(entries), 2)
 }
 
 // One time in the future makes all later entries late. The reader must not keep them in memory until the

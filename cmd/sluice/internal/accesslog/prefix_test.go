@@ -64,17 +64,6 @@ func TestAWellKnownPrefixChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAnIPv6ClientIsNoPrefix: the address 2001:db8:: ends like the name of a program.
-func TestAnIPv6ClientIsNoPrefix(t *testing.T) {
-	for _, prefix := range []string{"", "2026-03-29T00:59:50Z ", "Mar 29 00:59:50 www.example.com:443 ", "<13>", "web-1 | "} {
-		for _, ip := range []string{"2001:db8::", "::", "::1", "fe80::1%eth0", "2001:db8::1"} {
-			e := readLine(t, prefix+strings.Replace(goodLine, "192.0.2.7", ip, 1), Options{})
-			require.Equal(t, ip, e.IP, prefix)
-			require.Equal(t, "ann", e.User)
-		}
-	}
-}
-
 // TestAPrefixInAForgedAddressMovesNoClient: X-Forwarded-For may come first, and clients choose it.
 func TestAPrefixInAForgedAddressMovesNoClient(t *testing.T) {
 	for _, prefix := range prefixes {
@@ -119,28 +108,6 @@ func TestPartsOfALineAreJoined(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, stats.Skipped, reason)
 		require.Equal(t, reason, stats.FirstSkipped.Reason)
-	}
-}
-
-func TestCarriageReturnsEndLines(t *testing.T) {
-	for _, end := range []string{"\r", "\r\n", "\n", "\r\r\n"} {
-		for _, last := range []string{"", end} {
-			line := strings.TrimSuffix(goodLine, " 512")          // the status is its last word
-			log := strings.Repeat(line+end, 20_000) + line + last // longer than any buffer
-			entries, stats, err := readText(t, Options{}, log)
-			require.NoError(t, err)
-			require.Len(t, entries, 20_001, "%q", end)
-			require.Zero(t, stats.Skipped)
-		}
-	}
-}
-
-// TestUnixPeersHaveNoAddress: servers that listen on a Unix socket know no address of their peers.
-func TestUnixPeersHaveNoAddress(t *testing.T) {
-	for _, peer := range []string{"unix:", "unix:/run/app.sock", "@"} {
-		for _, line := range []string{goodLine, "www.example.com:443 " + goodLine, "198.51.100.9, " + goodLine, `{"time":1e9,"ip":"192.0.2.7","status":200}`} {
-			require.Empty(t, readLine(t, strings.Replace(line, "192.0.2.7", peer, 1), Options{}).IP, line)
-		}
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 // the time when it came.
 const DefaultReorder = time.Minute
 
-// Options configure Read. The zero Options do not sort lines, and give all fields.
+// Options configure Read. The zero Options do not sort lines, and give no fields but the time.
 type Options struct {
 	Reorder   time.Duration // how far a line may be behind the latest time to be sorted; below 0 means 0
 	TimeField string        // the dotted name of the JSON member with the time; empty: the usual names
 	KeyField  string        // the dotted name of the JSON member for Entry.Key; empty: none
-	Fields    Fields        // the requested fields; others are empty. Fewer fields need less memory
+	Fields    Fields        // the requested fields; others are empty, so that they need no memory
 	Progress  func(n int)   // if not nil, it is called when n more bytes were read, before decompression
 }
 
@@ -24,7 +24,6 @@ type Options struct {
 // same every time. The order of the inputs matters only for equal times. Read returns the error of add or
 // of ctx, an [*UnreadableError], or a read error with the name of the input.
 func Read(ctx context.Context, inputs []Input, o Options, add func(*Entry) error) (Stats, error) {
-	o.Fields = cmp.Or(o.Fields, allFields)
 	m := merger{ctx: ctx, o: o}
 	err := m.read(inputs, add)
 	return m.stats, err

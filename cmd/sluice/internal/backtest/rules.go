@@ -181,7 +181,7 @@ type RuleOutcome struct {
 // Report returns the counts so far, with at most top keys in each list of keys, as
 // [Replay.Report] does.
 func (r *Rules[T]) Report(top int) RulesReport {
-	report := RulesReport{Requests: r.together.Allowed + r.together.Denied, Counts: r.together, Timeline: r.timeline.done()}
+	report := RulesReport{Requests: r.requests, Counts: r.together, Timeline: r.timeline.done()}
 	for i := range r.rules {
 		c := &r.rules[i]
 		o := c.outcome

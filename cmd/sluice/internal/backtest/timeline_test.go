@@ -51,30 +51,6 @@ func TestBinWidthsAreRound(t *testing.T) {
 	}
 }
 
-// TestWindowAddsUpTheLastPeriod: a plain list of all allowed requests has the same sum.
-func TestWindowAddsUpTheLastPeriod(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		var w Window
-		var log [][2]int64
-		tick := []int64{1, 1e3, 250e3, 1e6, 7e6}[r.IntN(5)]
-		now, limit := r.Int64N(1000)*tick, algo.Per(1, time.Duration(1+r.Int64N(50*tick))*time.Microsecond)
-		for range 200 {
-			now += r.Int64N(r.Int64N(30)+1) * tick
-			units := 1 + r.Int64N(5)
-			log = append(log, [2]int64{now, units})
-
-			var want int64
-			for _, e := range log {
-				if e[0] > now-limit.Period.Microseconds() {
-					want += e[1]
-				}
-			}
-			require.Equal(t, want, w.Add(limit, now, units), "at %d, %v, of %v", now, limit, log)
-		}
-	}
-}
-
 func TestWindowDropsExpiredAdmissions(t *testing.T) {
 	var w Window
 	limit := algo.Per(1, time.Minute)

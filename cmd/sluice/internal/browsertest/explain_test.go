@@ -148,7 +148,7 @@ func TestKeyboardExplainsDecisions(t *testing.T) {
 		{kb.ArrowUp, false, "call 2 of 40 at 2s by client-1: denied"},
 	} {
 		if c.shift {
-			b.shift(c.key)
+			b.do(chromedp.KeyEvent(c.key, chromedp.KeyModifiers(kb.ModifierShift)))
 		} else {
 			b.press(c.key)
 		}

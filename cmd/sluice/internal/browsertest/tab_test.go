@@ -17,7 +17,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -64,11 +63,10 @@ func open(t *testing.T, settings string) *tab {
 // logs too.
 func openOwn(t *testing.T, settings string) *tab {
 	t.Helper()
-	need(t)
+	b := blank(t)
 	p, err := start("127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(p.kill)
-	b := blank(t)
 	b.visit(p.address + "#" + settings)
 	return b
 }
@@ -135,13 +133,11 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// recorder collects what a page requests, and its faults: exceptions, warnings and errors on the
-// console, failed requests, and blocked content.
+// recorder collects the faults of a page: exceptions, warnings and errors on the console, failed requests, and blocked content.
 type recorder struct {
 	mu     sync.Mutex
 	faults []string
 	sent   map[network.RequestID]string // the URL of each request
-	urls   []string                     // of all requests, in their order
 }
 
 // listen takes an event of a tab.
@@ -164,7 +160,6 @@ func (r *recorder) listen(event any) {
 			r.sent = make(map[network.RequestID]string)
 		}
 		r.sent[e.RequestID] = e.Request.URL
-		r.urls = append(r.urls, e.Request.URL)
 	case *network.EventResponseReceived:
 		if e.Response.Status >= 400 {
 			r.fault("%s answered %d", e.Response.URL, e.Response.Status)
@@ -187,15 +182,6 @@ func (r *recorder) take() []string {
 	faults := r.faults
 	r.faults = nil
 	return faults
-}
-
-// requested returns the URLs of the requests since the last call.
-func (r *recorder) requested() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	urls := r.urls
-	r.urls = nil
-	return urls
 }
 
 func arguments(list []*runtime.RemoteObject) string {
@@ -281,18 +267,10 @@ func (b *tab) choose(selector, value string) {
 	require.Equal(b.t, value, chosen, "%s has no such option", selector)
 }
 
-// press presses keys, one after the other.
-func (b *tab) press(keys ...string) {
+// press presses a key.
+func (b *tab) press(key string) {
 	b.t.Helper()
-	for _, key := range keys {
-		b.do(chromedp.KeyEvent(key))
-	}
-}
-
-// shift presses a key with Shift.
-func (b *tab) shift(key string) {
-	b.t.Helper()
-	b.do(chromedp.KeyEvent(key, chromedp.KeyModifiers(kb.ModifierShift)))
+	b.do(chromedp.KeyEvent(key))
 }
 
 // Colours of the charts in the light scheme: red, green and blue.

@@ -8,15 +8,15 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"unicode"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 )
 
 // PolicyError marks the wrong word if the spec is short and printable.
 func PolicyError(err error) error {
 	var bad *compose.SpecError
-	if !errors.As(err, &bad) || len(bad.Spec) > 200 || strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !errors.As(err, &bad) || len(bad.Spec) > 200 || !config.IsPrintable(bad.Spec) {
 		return Usagef("--policy: %s", WithoutPackage(err))
 	}
 	return Usagef("--policy: %s\n  %s", bad.Problem, strings.ReplaceAll(bad.Caret(), "\n", "\n  "))

@@ -55,21 +55,21 @@ type Decision struct {
 	Unnecessary bool    `json:"unnecessary"`
 }
 
-// policy returns the policy of a request and its run.
-func (s *Service) policy(ctx context.Context, e *ExplainRequest) (*preparedQuery, costed.Policy, *simulate.Run, error) {
+// run returns a run of the policy of a request.
+func (s *Service) run(ctx context.Context, e *ExplainRequest) (*preparedQuery, *simulate.Run, error) {
 	c, err := s.prepare(ctx, &e.Query)
 	if err != nil {
-		return nil, costed.Policy{}, nil, err
+		return nil, nil, err
 	}
 	if e.Policy < 0 || e.Policy >= len(c.policies) || c.policies[e.Policy].Policy == nil {
-		return nil, costed.Policy{}, nil, fmt.Errorf("no valid policy %d", e.Policy+1)
+		return nil, nil, fmt.Errorf("no valid policy %d", e.Policy+1)
 	}
 	run, err := simulate.New(c.policies[e.Policy], c.stream, c.options)
-	return c, c.policies[e.Policy], run, err
+	return c, run, err
 }
 
 func (s *Service) explain(ctx context.Context, e *ExplainRequest, progress Progress) (*Decision, error) {
-	c, policy, run, err := s.policy(ctx, e)
+	c, run, err := s.run(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Service) explain(ctx context.Context, e *ExplainRequest, progress Progr
 	case found == nil:
 		return nil, fmt.Errorf("no call %d; want 1 to %d", e.Number+1, run.Outcome().Calls)
 	}
-	return c.decision(policy, found, int(run.Outcome().Calls)), nil
+	return c.decision(c.policies[e.Policy], found, int(run.Outcome().Calls)), nil
 }
 
 // prefers reports whether the call matches the request better than the one that was found before.
@@ -139,7 +139,7 @@ const maxTraced = 50_000
 
 // trace returns the calls of one policy as a trace with its decisions.
 func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
-	c, policy, run, err := s.policy(ctx, e)
+	c, run, err := s.run(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 		return nil, errors.New("a trace cannot have calls that were bought ahead; set Prepay calls to 0")
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Check these decisions with: sluice replay --check FILE\npolicy %v\n\n#at key cost\n", policy)
+	fmt.Fprintf(&b, "# Check these decisions with: sluice replay --check FILE\npolicy %v\n\n#at key cost\n", c.policies[e.Policy])
 	for call, err := range run.Calls() {
 		if err != nil {
 			return nil, err

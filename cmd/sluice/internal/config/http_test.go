@@ -72,14 +72,6 @@ func TestKeys(t *testing.T) {
 	require.Empty(t, key(t, "", "host", bare))
 }
 
-func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
-	for _, by := range []string{"", ", by: everything"} {
-		f := parsed(t, "rules: [{name: a, policy: gcra 1/s"+by+"}]")
-		require.Nil(t, rulesOf(t, f)[0].Key)
-		require.Equal(t, "everything", f.Rules[0].ByString())
-	}
-}
-
 func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
 	tracetest.Answers(t, "testdata/missing.txt", func(question string) string {
 		rule, kind, _ := strings.Cut(question, " | ")

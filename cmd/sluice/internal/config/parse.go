@@ -103,7 +103,7 @@ func (r *reader) fault(n *yaml.Node, field string, err error) {
 	var bad *compose.SpecError
 	if errors.As(err, &bad) {
 		f.Problem = bad.Problem
-		if len(bad.Spec) <= maxShown && isPrintable(bad.Spec) {
+		if len(bad.Spec) <= maxShown && IsPrintable(bad.Spec) {
 			f.Caret = bad.Caret()
 		}
 	}
@@ -114,7 +114,8 @@ func (r *reader) faultf(n *yaml.Node, field, format string, args ...any) {
 	r.fault(n, field, fmt.Errorf(format, args...))
 }
 
-func isPrintable(s string) bool {
+// IsPrintable reports whether s has only printable characters.
+func IsPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 

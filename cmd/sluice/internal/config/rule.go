@@ -259,7 +259,7 @@ func parsePath(p string) (string, error) {
 	tree, _ := strings.CutSuffix(p, "/*")
 	var problem string
 	switch {
-	case !isPrintable(p):
+	case !IsPrintable(p):
 		problem = "want printable characters, such as /login"
 	case !strings.HasPrefix(p, "/"):
 		problem = "want a path that begins with /, such as /login or /api/*"

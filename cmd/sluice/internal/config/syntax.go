@@ -75,7 +75,7 @@ func syntaxFault(err error, text []byte) Fault {
 	if at.Line > f.Line { // the end of the text
 		at.Column = utf8.RuneCountInString(line) + 1
 	}
-	if line != "" && len(line) <= maxShown && isPrintable(line) {
+	if line != "" && len(line) <= maxShown && IsPrintable(line) {
 		f.Caret = line + "\n" + strings.Repeat(" ", max(0, at.Column-1)) + "^"
 	}
 	return f

@@ -344,8 +344,7 @@ func TestNodeOfAClusterIsRefused(t *testing.T) {
 }
 
 func TestTableOfAProgram(t *testing.T) {
-	dir := t.TempDir()
-	for _, address := range append(addresses(t)[1:], "sqlite:"+filepath.Join(dir, "app.db")) {
+	for _, address := range addresses(t) {
 		own, err := stores.Open(address, stores.Options{Table: "own"})
 		require.NoError(t, err)
 		require.NoError(t, own.Prepare(t.Context()))

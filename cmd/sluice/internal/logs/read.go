@@ -3,7 +3,6 @@ package logs
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ type Input struct {
 // Define defines the flags. by describes --by.
 func (l *Input) Define(flags *pflag.FlagSet, by string) {
 	flags.StringVar(&l.by, "by", "ip", by+", `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; everything: all requests have the same key")
-	flags.DurationVar(&l.reorder, "reorder", time.Minute, "sort lines that are out of order by up to this duration")
+	flags.DurationVar(&l.reorder, "reorder", accesslog.DefaultReorder, "sort lines that are out of order by up to this duration")
 	flags.StringVar(&l.timeField, "time-field", "", "the `MEMBER` of JSON lines that holds the time, such as request.at")
 	flags.StringVar(&l.KeyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key), or with --config the header or cookie of the rules")
 	l.Flags = flags
@@ -65,7 +64,7 @@ func (l *Input) Read(ctx context.Context, sources []Source, read, named accesslo
 		Reorder:   l.reorder,
 		TimeField: l.timeField,
 		KeyField:  l.KeyField,
-		Fields:    cmp.Or(read, accesslog.Status), // for the reader, no fields means all fields
+		Fields:    read,
 		Progress:  func(n int) { _ = bar.Add(n) },
 	}
 	var err error

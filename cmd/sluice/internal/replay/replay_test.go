@@ -159,18 +159,6 @@ func TestTraceInTheHelpIsCorrect(t *testing.T) {
 	require.True(t, found)
 	trace, _, _ := strings.Cut(rest, "\n\n")
 	clitest.Ok(t, trace+"\n", "replay", "--check", "-")
-	exitCode, _, _ := clitest.Execute(t, strings.Replace(trace, "ok", "deny", 1)+"\n", "replay", "--check", "-")
-	require.Equal(t, cli.ExitFailed, exitCode)
-}
-
-func TestFailedReplayLeavesThePictureAsItWas(t *testing.T) {
-	old, none := clitest.Write(t, "old.svg", "old"), filepath.Join(t.TempDir(), "none.svg")
-	for _, picture := range []string{old, none} {
-		exitCode, _, _ := clitest.Execute(t, "no log", "replay", "--out", picture, "-")
-		require.Equal(t, cli.ExitFailed, exitCode)
-	}
-	require.Equal(t, "old", string(clitest.Read(t, old)))
-	require.NoFileExists(t, none)
 }
 
 // TestInterruptEndsTheWait: an interrupt ends the wait for input on a terminal, and for the

@@ -2,11 +2,8 @@ package suggest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
@@ -65,22 +62,23 @@ func (s *policySubject) report(_ context.Context, r *Report) (text, by string, e
 
 // mostDenied returns the clients with the most denials under all policies found.
 func (r *Report) mostDenied() (most []backtest.KeyDenials) {
-	byKey := make(map[string][]int64)
-	total := make(map[string]int64)
+	byKey, sums := make(map[string][]int64), make(map[string]int64)
 	for i, found := range r.All {
 		for _, d := range found.TopDenied {
 			if byKey[d.Key] == nil {
 				byKey[d.Key] = make([]int64, len(r.All))
 			}
 			byKey[d.Key][i] = d.Denied
-			total[d.Key] += d.Denied
+			sums[d.Key] += d.Denied
 		}
 	}
-	for key, denied := range byKey {
-		most = append(most, backtest.KeyDenials{Key: key, Denied: denied})
+	var all []backtest.Denials
+	for key, sum := range sums {
+		all = append(all, backtest.Denials{Key: key, Denied: sum})
 	}
-	slices.SortFunc(most, func(a, b backtest.KeyDenials) int {
-		return cmp.Or(cmp.Compare(total[b.Key], total[a.Key]), strings.Compare(a.Key, b.Key))
-	})
-	return most[:min(len(most), r.top)]
+	backtest.SortDenials(all)
+	for _, d := range all[:min(len(all), r.top)] {
+		most = append(most, backtest.KeyDenials{Key: d.Key, Denied: byKey[d.Key]})
+	}
+	return most
 }

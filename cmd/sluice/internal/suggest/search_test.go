@@ -248,20 +248,6 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestLogsShareTheirMemory(t *testing.T) {
-	const request, key = 20, 150 // bytes of memory
-	const perClient = request + key + 1
-	memory := suggest.Memory(2*perClient + request)
-	a, b := suggest.NewLog(&memory), suggest.NewLog(&memory)
-	for _, c := range []struct {
-		log  *suggest.Log
-		want error
-	}{{a, nil}, {b, nil}, {b, nil}, {a, suggest.ErrMemory}} {
-		_, err := c.log.Add(start, []byte("x"))
-		require.ErrorIs(t, err, c.want)
-	}
-}
-
 // TestTemplates: an error shows the spec with its ? and the word at fault.
 func TestTemplates(t *testing.T) {
 	tracetest.Answers(t, "testdata/templates.txt", func(spec string) string {

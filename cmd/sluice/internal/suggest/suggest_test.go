@@ -60,43 +60,23 @@ func TestSuggestions(t *testing.T) {
 	})
 }
 
-// TestCurveShowsTheUnitOfTheGoal: of 8 requests of 3 clients, 1 per hour denies 5 requests of 3 clients.
-func TestCurveShowsTheUnitOfTheGoal(t *testing.T) {
-	for of, want := range map[string]string{"requests": "62.50%", "clients": "100.00%"} {
-		out := clitest.Ok(t, clitest.FourLines+strings.ReplaceAll(clitest.FourLines, "192.0.2.1", "192.0.2.3"), "suggest", "-p", "fixedwindow ?/h", "--of", of, "-")
-		require.Regexp(t, `share of `+of+` denied if \? is +fixedwindow \?/h\n  1 +`+want, out)
-	}
-}
-
-// TestRowsWithoutAShareAreLeftOut: the curve begins at about a hundredth of the number found.
-func TestRowsWithoutAShareAreLeftOut(t *testing.T) {
-	out := clitest.Ok(t, strings.Repeat(clitest.FourLines, 200), "suggest", "--untouched", "100%", "--reorder", "1h", "-p", "fixedwindow ?/h", "-")
-	require.Contains(t, out, "fixedwindow 600/h")
-	require.NotRegexp(t, `(?m)^  [0-9]+ +-$`, out)
-}
-
-func TestPeriodOfTheDefaults(t *testing.T) {
-	for _, s := range clitest.JSON[Report](t, clitest.FourLines, "suggest", "--json", "--per", "90m", "-").Suggestions {
-		require.Contains(t, s.Spec, " ?/1h30m")
-	}
-}
-
 func TestInvalidCommandLines(t *testing.T) {
 	clitest.Transcript(t, "failures.txt", map[string]string{"access.log": clitest.FourLines, "a.trace": clitest.OkTrace, "limits.yaml": clitest.OneRule})
 }
 
-// TestTooManyRequestsAreAnErrorWithARemedy: the memory is 1 GiB, and here 1 MiB.
+// TestTooManyRequestsAreAnErrorWithARemedy: the memory is 1 GiB, and here 1 MiB. Each client takes over 150 bytes of it under each
+// of two rules, which share it.
 func TestTooManyRequestsAreAnErrorWithARemedy(t *testing.T) {
-	config := clitest.Write(t, "limits.yaml", clitest.OneRule)
-	var log strings.Builder
-	for i := range 7000 { // each client takes over 150 bytes
-		fmt.Fprintf(&log, "{\"time\":946684800,\"ip\":\"10.0.%d.%d\"}\n", i/250, i%250)
-	}
-	for _, args := range [][]string{nil, {"--config", config}} {
+	twoRules := clitest.Write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: ip}, {name: b, policy: gcra 1/m, by: ip}]")
+	for flag, clients := range map[string]int{"": 7000, "--config=" + twoRules: 3500} {
+		var log strings.Builder
+		for i := range clients {
+			fmt.Fprintf(&log, "{\"time\":946684800,\"ip\":\"10.0.%d.%d\"}\n", i/250, i%250)
+		}
 		p := suggestRun{memory: 1 << 20}
 		flags := pflag.NewFlagSet("suggest", pflag.ContinueOnError)
 		p.Define(flags)
-		require.NoError(t, flags.Parse(args))
+		require.NoError(t, flags.Parse(strings.Fields(flag)))
 		var out, errs bytes.Buffer
 		err := p.run(t.Context(), []string{"-"}, cli.Streams{In: strings.NewReader(log.String()), Out: &out, Err: &errs})
 		require.ErrorContains(t, err, "the requests do not fit into 1 MiB of memory; name fewer files, or pass a part of the log")

@@ -1,6 +1,6 @@
 // The colours of the charts, from the palette of Okabe and Ito, which colour-blind people tell apart.
 
-const names = ['text', 'grid', 'allowed', 'denied', 'level', 'worst', 'focus', 'surface'];
+const names = ['text', 'grid', 'allowed', 'denied', 'level', 'worst', 'focus'];
 
 /** The colours of the present colour scheme, from style.css. */
 export const colours = {};

@@ -36,7 +36,7 @@ const fields = [
 ];
 
 /** Returns the decision in words. */
-export function words(d) {
+function words(d) {
   const who = `call ${count(d.number + 1)} of ${count(d.calls)} at ${d.at_text} by ${d.client}`;
   const left = `${count(d.remaining)} of ${count(d.limit)} left`;
   if (d.allowed) return `${who}: allowed, ${left}`;

@@ -2,16 +2,12 @@
 
 /**
  * LatestRequest runs one request at a time. A newer request replaces one that has not begun. If a newer
- * one waits, a request that runs is aborted after abortAfter milliseconds.
+ * one waits, a request that runs is aborted after half a second.
  */
 export class LatestRequest {
-  /**
-   * @param {(request: any, signal: AbortSignal) => Promise<void>} run
-   * @param {number} abortAfter
-   */
-  constructor(run, abortAfter = 500) {
+  /** @param {(request: any, signal: AbortSignal) => Promise<void>} run */
+  constructor(run) {
     this.run = run;
-    this.abortAfter = abortAfter;
     this.next = undefined;
     this.controller = undefined; // of the request that runs
   }
@@ -22,7 +18,7 @@ export class LatestRequest {
     if (!this.controller) this.loop();
     else if (!hadNext) {
       const running = this.controller;
-      setTimeout(() => running.abort(), this.abortAfter);
+      setTimeout(() => running.abort(), 500);
     }
   }
 

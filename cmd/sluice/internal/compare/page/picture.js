@@ -30,8 +30,8 @@ class Drawing {
     this.add('rect', { x: round(x), y: round(y), width: round(w), height: round(h), fill });
   }
 
-  line(x1, y1, x2, y2, stroke = colours.grid) {
-    this.add('line', { x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), stroke });
+  line(x1, y1, x2, y2) {
+    this.add('line', { x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), stroke: colours.grid });
   }
 }
 

@@ -26,8 +26,8 @@
 
 export const maxSpecs = 12;
 export const maxProcesses = 16;
-export const kinds = ['steady', 'poisson', 'bursts', 'edge', 'greedy', 'crowd', 'worst', 'log'];
-export const reactions = ['ignore', 'retry', 'backoff', 'wait'];
+const kinds = ['steady', 'poisson', 'bursts', 'edge', 'greedy', 'crowd', 'worst', 'log'];
+const reactions = ['ignore', 'retry', 'backoff', 'wait'];
 
 const year = 366 * 24 * 3600;
 

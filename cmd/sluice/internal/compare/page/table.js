@@ -4,7 +4,7 @@ import { byID, define, element } from './dom.js';
 import { count, counted, share } from './text.js';
 
 /** Each column: its head, what it means, and its text for a Policy in comparison.go. */
-export const columns = [
+const columns = [
   ['Policy', 'The spec of the policy, in its short form.', (p) => p.spec],
   ['Calls', 'The decisions: the requests, and the calls that clients make again after a denial.', (p) => count(p.calls)],
   ['Allowed', 'The calls that the policy allowed.', (p) => count(p.allowed)],
