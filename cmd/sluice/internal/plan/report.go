@@ -149,12 +149,16 @@ func (r *planReport) Head() string {
 }
 
 // Estimates names the rules of both files whose actual cost logs do not have.
-func (r *planReport) Estimates() string {
-	before, after := r.Old.subject.Estimates(), r.New.subject.Estimates()
-	if before == after {
-		return before
+func (r *planReport) Estimates() (text string) {
+	if same := r.Old.subject.Estimates(); same == r.New.subject.Estimates() {
+		return same
 	}
-	return before + after
+	for _, s := range []*rules.Subject{r.Old.subject, r.New.subject} {
+		for line := range strings.Lines(s.Estimates()) {
+			text += readable.Graphic(s.Name) + ": " + line
+		}
+	}
+	return text
 }
 
 // Instead describes what OLD, NEW and --by do with requests without the field.
