@@ -65,8 +65,9 @@
 //	storage/redis     Redis and Redis Cluster; one round trip for all waiting callers
 //	your own          two round trips, Load and CompareAndSwap, and more after each conflict
 //
-// On PostgreSQL and Redis, a call with a calendar or penalty rule takes two round trips of its own. A repeated denial takes no round trip; see Options.DenialCacheTTL. In memory, Allow does not allocate with up to three
-// rules, if it is called directly and the decision does not escape to the heap.
+// On PostgreSQL and Redis, a call with a calendar or penalty rule takes two round trips of its own. A repeated denial takes no
+// round trip; see Options.DenialCacheTTL. In memory, Allow does not allocate with up to three rules, if it is called directly and
+// the decision does not escape to the heap.
 //
 // # Tests
 //

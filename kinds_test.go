@@ -56,7 +56,7 @@ func TestPolicyOfAnotherKindHasItsOwnRecords(t *testing.T) {
 	}
 }
 
-// docs/operation.md has these patterns and statements.
+// Operators can find keys with these patterns and statements.
 func TestKeysOfARuleCanBeListed(t *testing.T) {
 	redisStore, client := openRedis(t)
 	postgresStore, pool := openPostgres(t)

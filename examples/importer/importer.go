@@ -19,7 +19,7 @@ func importRows(ctx context.Context, limiter *sluice.Limiter[string], tenant str
 		if err != nil {
 			return err
 		}
-		if n == 0 { // RetryAfter is the time until one row is allowed; after a second there are more
+		if n == 0 { // RetryAfter is the time until one row is allowed; wait at least a second for a larger batch
 			select {
 			case <-time.After(max(d.RetryAfter, time.Second)):
 			case <-ctx.Done():

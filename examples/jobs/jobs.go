@@ -29,8 +29,8 @@ func jobRules() []sluice.Rule[job] {
 	}
 }
 
-// run runs a job when the limits of its tenant allow it. If other processes have taken its place, for instance
-// because this one could not reach the store for 30 seconds, the context of the job ends.
+// run runs a job when the limits of its tenant allow it. The context of the job ends if its unit is lost and no other
+// is left, for instance after this process could not reach the store for 30 seconds.
 func run(ctx context.Context, limiter *sluice.Limiter[job], j job) error {
 	for {
 		d, err := limiter.Do(ctx, j, j.work)

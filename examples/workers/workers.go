@@ -25,7 +25,7 @@ func newLimiter(store storage.Store) (*sluice.Limiter[job], error) {
 }
 
 // process runs the jobs with several workers. If a tenant has used up its limit, its jobs wait and
-// start in the order of the calls of Wait. Workers that take jobs at the same moment can swap them.
+// start in the order of the calls of Wait. This can differ slightly from the order in jobs.
 // process returns when jobs is closed. It returns an error when ctx has ended or the limiter could not
 // decide. Then the context of the running jobs ends, and those that wait do not run.
 func process(ctx context.Context, limiter *sluice.Limiter[job], jobs <-chan job, workers int) error {

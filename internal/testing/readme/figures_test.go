@@ -152,7 +152,7 @@ func TestSizesOfStatesEqualTheTable(t *testing.T) {
 				costs[i] = cost
 			}
 			state := spend(t, policy, time.Hour/time.Duration(slots), costs...)
-			words := fmt.Sprintf(`(?m)^\| \[movingwindow\].*\| %d bytes, and 1 or 2 for each of n \+ 1 slots \|`, len(state)-bytes*(slots+1))
+			words := fmt.Sprintf(`(?m)^\| \[movingwindow\].*\| %d bytes, and 1 to 7 for each of up to n \+ 1 slots \|`, len(state)-bytes*(slots+1))
 			require.Regexp(t, words, table, "slots=%d", slots)
 		}
 	}
