@@ -19,7 +19,7 @@ const opReserve = driver.Reset + 1
 // ErrSettled is the error of a Reservation that is settled already.
 var ErrSettled = errors.New("sluice: reservation is settled already")
 
-var errNothingReserved = errors.New("sluice: there is no reservation, because the calls were denied or Reserve failed")
+var errNothingReserved = errors.New("sluice: there is no reservation, because the calls were denied or Reserve failed; use it only if Decision.Allowed is true")
 
 // Reservation is an estimated cost that was charged, and units that are held under rules such as "inflight 20 ttl=30s". Settle
 // corrects the estimate, and Release gives the held units back. Use it in one goroutine at a time.
