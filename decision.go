@@ -25,8 +25,7 @@ type Decision struct {
 	Remaining int64
 	// Results has the results of the rules that applied, in their order. A rule whose Cost is 0 has none, except after a Reset.
 	Results []RuleResult
-	// Skew is how far the latest time in the stored states was ahead of the clock that decided, or 0. The clocks of processes
-	// differ, or the clock has stepped back.
+	// Skew is how far the latest time in the stored states was ahead of the clock that decided, or 0.
 	Skew time.Duration
 
 	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other limiters did meanwhile.

@@ -18,10 +18,10 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides calls by its rules. Make it once and share it: it is safe for concurrent use. There is nothing to close.
+// Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
 //
-// A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write.
-// Otherwise nothing is charged. The order of the rules does not matter, and several rules can have the same key or limit.
+// A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write. Otherwise
+// nothing is charged. Several rules can have the same key or limit.
 //
 // An error means that the limiter could not decide. Only Wait and WaitN also return one if the wait would be too long.
 // Options.OnFailure can turn the first four, and errors of the database such as a missing table, into a Degraded decision:
@@ -138,8 +138,8 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. Other calls can be
-// charged right after it, so use AllowN to enforce a limit.
+// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. To enforce a limit, use
+// AllowN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Peek, in, n, l.rules)
 }
@@ -167,8 +167,8 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
 
-// ResetRule is Reset for one rule. It unlocks an account while the limit of the address still holds. It calls no functions of the
-// other rules. It returns an error if no rule has the name, and nil if the rule does not apply to the input.
+// ResetRule is Reset for one rule. It calls no functions of the other rules. It returns an error if no rule has the name, and nil if
+// the rule does not apply to the input.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {

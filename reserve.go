@@ -140,8 +140,7 @@ func (r *Reservation[T]) useOf(rule string) *use {
 }
 
 // Settle corrects the estimate to the actual number of calls, at least 0. It refunds what was not used, or charges what was used
-// beyond the estimate, which can leave a debt. It uses the policies, keys and costs that Reserve found, and calls no function of
-// the rules. It also releases all held units.
+// beyond the estimate, which can leave a debt. It calls no function of the rules. It also releases all held units.
 //
 //   - A shadow rule that would have denied is not corrected, because it charged nothing.
 //   - Under a rule with an estimate of 0, any number of calls is free.
@@ -151,8 +150,8 @@ func (r *Reservation[T]) useOf(rule string) *use {
 //     estimate. If its Err is storage.ErrOutcomeUnknown, this may charge twice. Under FailLocal, the local limiter gets unused units
 //     back.
 //
-// If the store fails, Settle returns an error, or a Degraded decision under FailOpen and FailLocal. You can then call it again.
-// If the error or the Err of the decision wraps storage.ErrOutcomeUnknown, this can make the correction twice.
+// If the store fails, Settle returns an error, or a Degraded decision under FailOpen and FailLocal. You can then call it again, but
+// after [storage.ErrOutcomeUnknown] this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, costError(fmt.Sprintf("sluice: Settle takes 0 calls or more, got %d", actual))

@@ -58,7 +58,8 @@ type Policy interface {
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate; for a compose.Stack, that of its first part.
 	Limit() Limit
-	// String returns the spec, as compose.ParsePolicy reads it. Its first word is a part of stored keys; see compose.Kind.
+	// String returns the spec, as compose.ParsePolicy reads it. Compare policies by it, not by ==. Its first word is a part of stored
+	// keys; see compose.Kind.
 	String() string
 }
 

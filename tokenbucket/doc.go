@@ -11,13 +11,10 @@
 // units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
 // For example, 100/m with a burst of 20 admits in any minute at most 120 units with continuous refill, and
 // 40 with interval refill. With the default burst of 100 it is 200 with both.
-//
-// The bound is one less because refill intervals run only while a token is missing.
-//
 // # When not to use it
 //
 // With continuous refill the package decides like package gcra while clocks agree. If they disagree, gcra is
-// stricter. With interval refill two batches can be spent back to back. Package gcra says when to use a window.
+// stricter. With interval refill two batches can be spent back to back. For windows see package gcra.
 //
 // # Timeline
 //
@@ -43,18 +40,15 @@
 //
 // # Source
 //
-// J. S. Turner, New directions in communications, 1986. His bucket leaks, whereas this one is refilled.
-// Fractions of a token are exact; for the few rates that are rounded see [algo.Limit.Rate]. Interval refill
-// needs no fractions.
-//
+// J. S. Turner, New directions in communications, 1986. Fractions of a token are exact; for the few rates that
+// are rounded see [algo.Limit.Rate].
 // # Changed limits
 //
 // If the limit of a key changes, the tokens that were missing after its last paid step stay missing. The
 // time since that step counts at the new rate.
 //
 //   - With continuous refill, a part of a token counts as a whole token if the weight of a token
-//     changes. 60/m and 1/s are the same rate with the same weight, so no wait changes.
-//   - With interval refill, the time from the start of the interval to that step counts too, modulo
+//     changes. - With interval refill, the time from the start of the interval to that step counts too, modulo
 //     the new Period. If 60/m becomes 1/s and the step was 30.5s into the interval, the next token comes
 //     500ms after the step.
 //
