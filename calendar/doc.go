@@ -1,4 +1,5 @@
 // Package calendar implements quotas by the calendar: Count units in each day, week, month or year of a time zone.
+//
 // # Promise
 //
 // No day, week, month or year has more than Count units. A week begins on Monday. A window begins with the first instant whose local date

@@ -16,9 +16,9 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it,
-// and charges all parts. If any part denies it, none is charged, and no state changes. So a policy of your own that counts denials
-// needs a rule of its own. The zero Stack denies everything.
+// Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it, and charges all
+// parts. If any part denies it, none is charged, and no state changes. So a policy of your own that counts denials needs a rule of
+// its own. The zero Stack denies everything.
 //
 // The result combines the results of the parts:
 //
@@ -30,10 +30,10 @@ import (
 //     the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
-// Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts
-// changes, or the algorithm or period of one, the stack has another [Kind], and a limiter gives it new records.
-// Beware: if two parts have the same algorithm and period, and the smaller count becomes the larger, each part gets the
-// state of the other. With the same count too, this happens if the order of their Strings changes.
+// Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts changes, or the
+// algorithm or period of one, the stack has another [Kind], and a limiter gives it new records. Beware: if two parts have the same
+// algorithm and period, and the smaller count becomes the larger, each part gets the state of the other. With the same count too,
+// this happens if the order of their Strings changes.
 //
 // # State encoding
 //
@@ -136,8 +136,7 @@ func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo
 	return s.apply(policy.Step, dst, state, now, cost)
 }
 
-// Refund implements [algo.Policy]. It gives cost units back to each part, at most until the part is full. Paid is
-// minus what Remaining grew by.
+// Refund implements [algo.Policy]. Paid is minus what Remaining grew by.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Refund, dst, state, now, cost)
 }

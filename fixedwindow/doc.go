@@ -16,6 +16,7 @@
 //
 // If a double burst does harm, use package gcra, or package movingwindow with Trailing: Whole. With
 // AlignClock, all waiting callers retry at the same time.
+//
 // # Timeline
 //
 // 3/m with AlignFirst, the default:

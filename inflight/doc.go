@@ -9,6 +9,7 @@
 //
 // A unit is given back to the slot of time in which it was taken. So a late or second release frees nothing of another slot.
 // Units of one slot are not told apart. So release each one once, and renew it with the time of its last renewal.
+//
 // # When not to use it
 //
 // It is not a lock: work that goes on after its units have returned runs beside other work. Renew in time, and stop the work if

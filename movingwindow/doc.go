@@ -1,5 +1,6 @@
 // Package movingwindow implements the sliding window counter: it counts the units of the last period, in
 // slots.
+//
 // # Promise
 //
 // The period is cut into n slots (Options.Slots) of w = ceil(Period/n) microseconds. The window has the

@@ -11,9 +11,8 @@ import (
 //
 //	fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 var (
-	// ErrNotApplied means that the call stored nothing and never will, for instance because the server refused it. After
-	// other errors, a write may have been applied. [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and
-	// [ErrSwap] wrap it.
+	// ErrNotApplied means that the call stored nothing and never will, for instance because the server refused it.
+	// [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap] wrap it.
 	ErrNotApplied = errors.New("storage: nothing was applied")
 
 	// ErrUnavailable means that the database cannot be reached or cannot serve: it is starting, read-only, failing over

@@ -25,8 +25,8 @@ func NewVersion() Version {
 type Record struct {
 	Version Version
 	State   []byte
-	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Only Load sets it, unless
-	// documented otherwise.
+	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Only Load sets it, unless documented
+	// otherwise.
 	TTL time.Duration
 }
 
@@ -68,8 +68,8 @@ const (
 // reads them after the call. The caller also owns the returned records. They share no memory, so it may modify and extend
 // their states.
 //
-// A store needs no Close: it has no permanent goroutine, and closes no client that it did not open. Its calls return soon
-// after their context ends. A store documents exceptions.
+// A store needs no Close: it has no permanent goroutine, and closes no client that it did not open. Its calls return soon after
+// their context ends. A store documents exceptions.
 //
 // # Errors
 //

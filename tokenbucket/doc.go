@@ -11,6 +11,7 @@
 // units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
 // For example, 100/m with a burst of 20 admits in any minute at most 120 units with continuous refill, and
 // 40 with interval refill. With the default burst of 100 it is 200 with both.
+//
 // # When not to use it
 //
 // With continuous refill the package decides like package gcra while clocks agree. If they disagree, gcra is
@@ -42,6 +43,7 @@
 //
 // J. S. Turner, New directions in communications, 1986. Fractions of a token are exact; for the few rates that
 // are rounded see [algo.Limit.Rate].
+//
 // # Changed limits
 //
 // If the limit of a key changes, the tokens that were missing after its last paid step stay missing. The

@@ -1,6 +1,4 @@
-// Package algotest tests the laws that every rate limiting algorithm must obey, because the rest of sluice
-// depends on them. It searches for histories that break a law. A history is a list of operations (Step,
-// Charge and Refund) with their times.
+// Package algotest tests the laws that every rate limiting algorithm must obey.
 //
 //	func TestLaws(t *testing.T) {
 //		algotest.Run(t, algotest.Subject{
@@ -13,8 +11,6 @@
 //	}
 //
 // # The laws
-//
-// A failure prints the exact text of its law.
 //
 //	 1 Deterministic       the same arguments give the same result, and are not modified
 //	 2 NewKeyIsEmpty       empty bytes and an expired state decide alike
@@ -42,9 +38,9 @@
 // # The search
 //
 // Two searches test each law. The first goes from state to state under small limits: counts up to 6, and
-// periods up to 12us, or up to 12 times [Subject.Tick]. For the smallest limits it tries most states, and for
-// the others a sample. The second uses random limits and histories from the whole valid range. Law 8 has a
-// third search, for the most units that any caller can get under the small limits.
+// periods up to 12us, or up to 12 times [Subject.Tick]. The second uses random limits, and random histories
+// of Step, Charge and Refund. Law 8 has a third search, for the most units that any caller can get under the
+// small limits.
 //
 // A failure shows the shortest history found, as a trace:
 //
