@@ -56,9 +56,9 @@ var (
 	ErrNoAddress = errors.New("httplimit: RemoteAddr of the request is no address")
 )
 
-// Check returns a function that returns [ErrUntrustedPeer], [ErrForwarding] or [ErrNoAddress] for
-// requests whose key may not be the client's address. Any client can cause ErrUntrustedPeer, so do not log
-// every occurrence. Check returns an error if the options are not valid.
+// Check returns a function that returns [ErrUntrustedPeer], [ErrForwarding] or [ErrNoAddress] for requests
+// whose key may not be the client's address. Any client can cause ErrUntrustedPeer, so sample its log lines.
+// Check returns an error if the options are not valid.
 func (c ClientIP) Check() (func(*http.Request) error, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err

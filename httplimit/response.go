@@ -11,8 +11,8 @@ import (
 
 // Response describes the response to a request after the handler has ended.
 type Response struct {
-	// Status is the status that the handler sent, and 200 if it sent none. It is 101 if the handler hijacked the connection, and
-	// 500 if it panicked, unless it sent another status before.
+	// Status is the status that the handler sent, and 200 if it sent none. It is 101 if the handler hijacked the connection, and 500
+	// if it panicked before it sent one.
 	Status  int
 	Header  http.Header // of the ResponseWriter; do not change it
 	Written int64       // the bytes of content that the handler wrote, but not to a hijacked connection
@@ -27,8 +27,7 @@ func ResponseTo(r *http.Request) (response Response, found bool) {
 	return response, found
 }
 
-// WithResponse returns a copy of the request for which [ResponseTo] returns the response. Use it to test the Cost of a rule. The
-// context of the copy does not end.
+// WithResponse returns a copy of the request for which [ResponseTo] returns the response. Use it to test the Cost of a rule.
 func WithResponse(r *http.Request, response Response) *http.Request {
 	return r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), responseKey{}, response))
 }

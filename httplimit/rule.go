@@ -123,16 +123,14 @@ func requireCost(cost int64) {
 	}
 }
 
-// OptionalKey returns a key, such as an API key or a session. found is false if the request lacks it.
-// It is not a rule's Key yet. Choose what happens to requests without the key:
+// OptionalKey returns a key, such as an API key or a session. found is false if the request lacks it. Choose what happens to
+// requests without the key:
 //
 //	OrIP     the rule limits them by the client's address; the usual choice
 //	OrShare  they share one limit, so one client can use it up for all others
 //	OrSkip   the rule does not apply to them, so another rule must limit them
 //	OrDeny   the rule denies them
 //	OrFail   the decision fails; the usual choice for keys that the program itself must set
-//
-// A function of your own can be an OptionalKey too.
 type OptionalKey func(*http.Request) (key string, found bool)
 
 // KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts
@@ -150,8 +148,7 @@ func KeyByHeader(name string) OptionalKey {
 	}
 }
 
-// KeyByCookie returns the OptionalKey that is the value of the first cookie with this
-// name. See [KeyByHeader] about empty values, and values that clients can choose.
+// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. See KeyByHeader about values.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {

@@ -24,12 +24,11 @@
 // addition. Each rule takes up to 19 KB, which is never freed. So bound the number of rules and namespaces
 // (sluice.Options.Namespace), and that of the kinds of policies that a PolicyFor returns (compose.Kind).
 //
-// The store keeps a 104-bit hash of each key. Its seeds are random in each process, so outsiders cannot construct collisions.
-// Among a million records, a new key collides with a probability of 2^-84.
+// The store keeps a 104-bit hash of each key. Its seeds are random in each process. Among a million records, a new key
+// collides with a probability of 2^-84.
 //
 // # Time
 //
-// Records expire by the clock of the store. A limiter without a Clock uses it too. If a limiter has a Clock, a record also
-// lasts until its TTL has passed by that Clock, so limits are exact with a fake clock. Times before 1970 are all equal, and
-// so are those after 2262.
+// Records expire by the clock of the store. If a limiter has a Clock, a record also lasts until its TTL has passed by that
+// Clock. Times before 1970 are all equal, and so are those after 2262.
 package memory
