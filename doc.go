@@ -70,13 +70,8 @@
 //
 // # Tests
 //
-// Step of a policy is a pure function, so a test of it needs no limiter and no sleep:
-//
-//	policy := sluice.MustPolicy("gcra 3/hour burst=2")
-//	state, result, err := policy.Step(nil, nil, noon, 1) // the second nil is the state of a new key
-//	state, result, err = policy.Step(nil, state, noon.Add(20*time.Minute), 1)
-//
-// To test a limiter, set Options.Clock. Wait sleeps by the clock of the machine, so test it in testing/synctest.
+// To test a policy, call its Step with times of your own: it is a pure function, so it needs no limiter and no sleep. To test a
+// limiter, set Options.Clock. Wait sleeps by the clock of the machine, so test it in [testing/synctest].
 //
 // # Failures
 //

@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy is the algorithm with its options. The zero Policy denies everything.
+// Policy implements [algo.Policy]: the algorithm with its options. The zero Policy denies
+// everything.
 type Policy struct {
 	of *prepared // the only field, so converting a Policy to an interface does not allocate
 }
@@ -46,23 +47,19 @@ func (p Policy) prepared() *prepared {
 	return p.of
 }
 
-// Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.decide(policy.Step, dst, state, now, cost)
 }
 
-// Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
 	_, r, err = p.decide(policy.Peek, nil, state, now, cost)
 	return r, err
 }
 
-// Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.decide(policy.Refund, dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.decide(policy.Charge, dst, state, now, cost)
 }

@@ -28,13 +28,6 @@
 //	cost 1                           denied, retry in 30s
 //	cost 3                                          ok, opens [80s, 140s)
 //
-// The same with AlignClock:
-//
-//	cost 1            ok, in the window [0s, 60s)
-//	cost 2                      ok
-//	cost 1                           denied, retry in 10s
-//	cost 3                                ok, in [60s, 120s)
-//
 // If a clock steps back to a time before the window, the window stays open, and no earlier window opens
 // again. [algo.Policy] describes the exception for large steps of a store's clock.
 //

@@ -62,13 +62,11 @@ func (w *responseRecorder) note(status int) {
 	}
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *responseRecorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status) // panics if the status is invalid
 	w.note(status)
 }
 
-// Write implements http.ResponseWriter.
 func (w *responseRecorder) Write(p []byte) (int, error) {
 	w.note(http.StatusOK)
 	n, err := w.ResponseWriter.Write(p)
@@ -94,7 +92,6 @@ func (w *responseRecorder) FlushError() error {
 	return err
 }
 
-// Flush implements http.Flusher.
 func (w *responseRecorder) Flush() { _ = w.FlushError() }
 
 // CloseNotify implements http.CloseNotifier, which some frameworks still call. If the original ResponseWriter does not implement it,
@@ -106,7 +103,6 @@ func (w *responseRecorder) CloseNotify() <-chan bool {
 	return nil
 }
 
-// Hijack implements http.Hijacker.
 func (w *responseRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	w.hijacked = w.hijacked || err == nil

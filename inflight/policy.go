@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// Policy is the algorithm with its options. The zero Policy denies everything.
+// Policy implements [algo.Holder]: the algorithm with its options. The zero Policy denies everything.
 type Policy struct {
 	of *prepared // the only field, so converting a Policy to an interface does not allocate
 }
@@ -59,12 +59,10 @@ func (p Policy) prepared() *prepared {
 	return p.of
 }
 
-// Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.prepared().window.Step(dst, state, now, cost)
 }
 
-// Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
 	return p.prepared().window.Peek(state, now, cost)
 }
@@ -74,7 +72,6 @@ func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byt
 	return p.prepared().window.Refund(dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.prepared().window.Charge(dst, state, now, cost)
 }

@@ -17,12 +17,6 @@
 //
 // Write the events, and let [Traces] write the decisions: see SLUICE_UPDATE there. "sluice replay --check" runs traces too.
 //
-// # Goals of the format
-//
-//   - People read a trace as the specification of a policy, and edit it by hand.
-//   - A program can rewrite only the decisions.
-//   - One file can have several policies side by side, or a policy that changes.
-//
 // # Limits of the format
 //
 // Traces are short, at most 16 MiB. They have no variables, loops, includes or quoting.

@@ -30,12 +30,6 @@
 //	cost 4                 ok, 0 left
 //	                                      +3: 3 left     +2: full
 //
-// The same with continuous refill, a token every 50/3 ms exactly:
-//
-//	cost 2  ok, 3 left
-//	cost 2    2ms: ok, 1 left, next refill in 14.667ms
-//	cost 2    3ms: denied, retry in 13.667ms
-//
 // If the clock is behind the state, there is no refill before the time in the state. [algo.Policy] describes
 // the exception for large steps of a store's clock.
 //

@@ -42,19 +42,7 @@
 // of Step, Charge and Refund. Law 8 has a third search, for the most units that any caller can get under the
 // small limits.
 //
-// A failure shows the shortest history found, as a trace:
-//
-//	algotest: law 5, RetryIsExact, is broken by reference (seed 1):
-//	    the same cost is denied until 1us before RetryAfter, and allowed at RetryAfter
-//
-//	    cost 2 is denied at @0s with RetryAfter 1µs, and still denied at @1µs
-//
-//	    policy reference 1/us
-//	    #at key cost    verdict left retry reset
-//	    @0s a   2    -> ok      0    0s    2µs
-//	    # checked at @0s, state 7201...
-//	    # step   @0s cost 2: deny, left 0, retry 1µs, next 1µs, reset 2µs
-//	    # peek   @1µs cost 2: deny, left 1, retry 1µs, next 1µs, reset 1µs
+// A failure prints the text of its law, and the shortest history found, as a trace.
 //
 // Every run makes the same searches. They take a few seconds for each subject, less with the flag -short or
 // the race detector, and more if the environment variable SLUICE_LONG_LAWS is not empty.
