@@ -19,7 +19,7 @@ type Decision struct {
 	// otherwise the enforced rule with the least Remaining. It is empty if no enforced rule applied.
 	Rule string
 	// RetryAfter is the time until the same call can be allowed, if no other call is charged. It is 0 if the call is allowed, and
-	// algo.Never if waiting does not help.
+	// [algo.Never] if waiting does not help.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule applied.
 	Remaining int64

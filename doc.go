@@ -65,8 +65,9 @@
 //	storage/redis     Redis and Redis Cluster; one round trip for all waiting callers
 //	your own          two round trips, Load and CompareAndSwap, and more after each conflict
 //
-// On PostgreSQL and Redis, a call with a calendar or penalty rule takes two round trips of its own. A repeated denial takes no round trip; see Options.DenialCacheTTL. In memory, Allow does not allocate with up to three
-// rules, if it is called directly and the decision does not escape to the heap.
+// On PostgreSQL and Redis, a call with a calendar or penalty rule takes two round trips of its own. A repeated denial takes none;
+// see Options.DenialCacheTTL. In memory, Allow does not allocate with up to three rules, if it is called directly and the
+// decision does not escape to the heap.
 //
 // # Tests
 //
@@ -93,9 +94,9 @@
 //
 // # Policies of your own
 //
-// PostgreSQL and Redis run a policy as a program; see algo.Portable. A policy without a program runs in Go, as on your own
-// store. On PostgreSQL, name the program in postgres.Options.Programs. If a denial changes the state, such as a count of
-// denials, the limiter stores it in two more round trips.
+// PostgreSQL and Redis run a policy as a program; see algo.Portable. A policy without a program runs in Go, in two round trips,
+// as on your own store. On PostgreSQL, name the program in postgres.Options.Programs. If a denial changes the state, such as a
+// count of denials, the limiter stores it in two more round trips.
 //
 // # Limitations
 //

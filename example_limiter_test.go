@@ -391,7 +391,6 @@ func ExampleOptions_onFailure() {
 func ExamplePrepay() {
 	store := new(sluicetest.Store) // instead of a store on a server
 	limiter, err := sluice.Options[string]{
-		Clock:  noon,
 		Prepay: sluice.Prepay{Calls: 50, For: 200 * time.Millisecond},
 	}.New(store, sluice.PerKey("gcra 10000/s"))
 	check(err)

@@ -13,8 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrHoldLost is the error of Renew if the held units have returned: they were not renewed in time, or the store has lost them and too
-// few are left to take them again. It is also the cause of the context in Do.
+// ErrHoldLost is the error of Renew if the held units are lost. It is also the cause of the context in Do, Hold and Keep.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
 // errNotRenewed is the cause if a renewal panics, for instance in an Observer or a policy of a user, or calls runtime.Goexit.
@@ -196,8 +195,8 @@ func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, ite
 }
 
 // Do calls f if the call is allowed, and holds its units under rules such as "inflight 20 ttl=30s" meanwhile, as [Limiter.Hold] does.
-// It releases them even if f panics. If the call is denied, Do does not call f, and returns the denial without an error. Other errors
-// are those of Hold or f.
+// It releases them even if f panics. If the call is denied, Do returns the denial without an error. Other errors are those of Hold or
+// f.
 func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
 	d, ctx, release, err := l.Hold(ctx, in)
 	if err != nil || !d.Allowed {

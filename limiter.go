@@ -26,17 +26,19 @@ import (
 // An error means that the limiter could not decide. Only Wait and WaitN also return one if the wait would be too long.
 // Options.OnFailure can turn the first four, and errors of the database such as a missing table, into a Degraded decision:
 //
-//   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or did not come in time.
-//     Check for this error first, because it can also wrap others of this list.
-//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open. Nothing was charged.
-//   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout. Nothing was charged.
-//   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was charged.
-//   - [storage.ErrKey]: in a Redis Cluster or Ring, the keys are on different servers; see Options.Group. Nothing was charged.
+//   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or late.
+//     Check for it first, because it can also wrap others of this list.
+//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open.
+//   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout.
+//   - [storage.ErrOverloaded]: too many calls wait for the store.
+//   - [storage.ErrKey]: in a Redis Cluster or Ring, the keys are on different servers; see Options.Group.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call may have been charged.
 //   - [algo.ErrCost]: n is below 1.
 //   - [RuleError]: a cost is below 0 ([algo.ErrCost]), PolicyFor failed, or the stored state is damaged ([algo.ErrState]) or of a
 //     later version of sluice ([algo.ErrStateVersion]).
 //   - The error of the context.
+//
+// After ErrUnavailable, ErrContended, ErrOverloaded and ErrKey nothing was charged.
 //
 // A call returns soon after its context ends, but it may notice a cancellation only when the store answers, or at its deadline.
 type Limiter[T any] struct {

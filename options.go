@@ -19,8 +19,8 @@ type Options[T any] struct {
 	// Clock returns the time of a decision, once for each attempt. It may step back, but must not return the zero Time, or call a
 	// limiter. Nil means the clock of the store.
 	//
-	// All limiters of a store set Clock, or none does. If processes set it, their clocks must agree: one that is ahead can deny
-	// the calls of others, and one that is more than 10 s behind can admit too many.
+	// All limiters of a store set Clock, or none does. The clocks of processes must agree: one that is ahead can deny the calls
+	// of others, and one that is more than 10 s behind can admit too many.
 	Clock func() time.Time
 	// MaxSkew is how far states may be ahead of the clock before Decision.Err is ErrSkew. The decision is still valid. 0 means
 	// never.
@@ -30,7 +30,7 @@ type Options[T any] struct {
 	// and FailLocal decide after 50 ms. This holds for Allow, Wait, Reserve and Peek.
 	Timeout time.Duration
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. 0 means one second, below 0 never. While
-	// it is open, OnFailure applies at once, and one probe at a time tests the store in the background.
+	// it is open, OnFailure applies at once, and one probe at a time tests the store.
 	CircuitOpenAfter time.Duration
 	// DenialCacheTTL is how long the limiter repeats denials from its cache, without a round trip. 0 means one second, below 0 no
 	// cache. If another limiter resets or refunds a key, the limiter can keep denying it for that long. A limiter that reserves,

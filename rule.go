@@ -136,7 +136,7 @@ func multiply(cost, n int64) int64 {
 	return cost * n
 }
 
-// RuleError reports that a rule could not decide. Options.OnFailure does not apply, because the store has not failed.
+// RuleError reports that a rule could not decide. Options.OnFailure does not apply.
 type RuleError struct {
 	Rule string
 	Key  string // the key, which may be a secret; empty if the rule failed before it found one

@@ -44,15 +44,15 @@ func PerKey(spec string) Rule[string] {
 // [compose.ParsePolicy] lists all options.
 func ParsePolicy(spec string) (Policy, error) { return compose.ParsePolicy(spec) }
 
-// MustNew is New for package variables and tests. It panics instead of returning an error.
+// MustNew is New for package variables and tests. It panics on an error.
 func MustNew(store storage.Store, spec string) *Limiter[string] { return must(New(store, spec)) }
 
-// MustFor is For for package variables and tests. It panics instead of returning an error.
+// MustFor is For for package variables and tests. It panics on an error.
 func MustFor[T any](store storage.Store, rules ...Rule[T]) *Limiter[T] {
 	return must(For(store, rules...))
 }
 
-// MustPolicy is ParsePolicy for package variables and tests. It panics instead of returning an error.
+// MustPolicy is ParsePolicy for package variables and tests. It panics on an error.
 func MustPolicy(spec string) Policy { return must(ParsePolicy(spec)) }
 
 func must[V any](v V, err error) V {
