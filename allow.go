@@ -89,8 +89,8 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // see [Limiter]. Rules such as "inflight 20 ttl=30s" or a penalty are refused with a RuleError: WaitN cannot release units, and
 // asking too early would begin a penalty.
 //
-// If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter. It notices earlier only if
-// another call arrives, at least a second after its last denial.
+// If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter, or if another call arrives at
+// least a second after its last denial.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	w, err := l.newWaiter(ctx, in, n)
 	if err != nil {

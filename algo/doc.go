@@ -1,5 +1,4 @@
-// Package algo defines the types that all rate limiting algorithms of sluice share: [Limit] is a rate,
-// [Policy] is an algorithm with its options, and [Result] is one decision.
+// Package algo defines the types that all rate limiting algorithms of sluice share.
 //
 // An algorithm is a pure function:
 //

@@ -37,8 +37,7 @@
 //
 // # Source
 //
-// ITU-T Recommendation I.371, annex A. This package uses the words of virtual scheduling, and [State] has the form of the
-// continuous-state leaky bucket. Fractions of a unit are exact.
+// ITU-T Recommendation I.371, annex A. Fractions of a unit are exact.
 //
 // # Range
 //

@@ -16,9 +16,8 @@ import (
 // ClientIP finds the address of the client that sent a request. The zero value takes the
 // peer of the connection and reads no header field.
 //
-// Behind a proxy, the client's address is in a header field that the proxy writes. Clients can forge
-// this field. So ClientIP reads it only if the peer is trusted, and from the right, where the nearest
-// proxy wrote:
+// Clients can forge the header field of a proxy. So ClientIP reads it only if the peer is trusted, and from
+// the right, where the nearest proxy wrote:
 //
 //	peer 10.0.0.1, trusted; X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2
 //	                                           |           |          trusted, so go on

@@ -1,6 +1,4 @@
-// Package httplimit limits HTTP requests, on servers and on clients. [Handler] and
-// [Middleware] put a [sluice.Limiter] in front of a server's handlers. [Transport] keeps
-// a client within the limits that servers report.
+// Package httplimit limits HTTP requests: [Handler] on servers, and [Transport] on clients.
 //
 //	limiter, err := sluice.For(store, rules...)
 //	http.Handle("/", httplimit.Handler(limiter, next, httplimit.Options{}))

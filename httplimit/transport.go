@@ -29,9 +29,8 @@ import (
 // minute if t is longer. After the first response, the server denies no request, if the limit counts requests, no other client shares
 // it, all routes report it, the Limiter delays no request, and each response arrives within a second.
 //
-// A request without a response counts as sent, unless it failed to connect: with a [net.OpError] whose
-// Op is "dial". If a response does not report the limit after t has passed, Transport forgets the limit.
-// With more than 64 servers, it forgets those that delay no requests now.
+// A request without a response counts as sent, unless it failed with a net.OpError whose Op is "dial". If a response does not report
+// the limit after t has passed, Transport forgets the limit. With more than 64 servers, it forgets those that delay no requests now.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
 // response's Retry-After, or else the t of its RateLimit, but at most an hour. 0, a negative number, a date

@@ -40,12 +40,11 @@
 // If a BEFORE trigger drops a write, the call fails, and a retry does not help. Purge fails if it cannot remove an expired
 // record. The store does not notice writes of AFTER triggers, so they must not write the table.
 //
-// SQLite has one writer at a time, so transactions of other work delay decisions. A decision inside your own write transaction
-// fails at its timeout, so decide before you begin. In WAL mode, the log grows during a long read transaction. The next write after
-// it copies the whole log into the database. Decisions wait for that too, at most until their timeout.
+// SQLite has one writer at a time, so transactions of other work delay decisions. A decision inside your own write transaction fails
+// at its timeout, so decide before you begin. In WAL mode, the log grows during a long read transaction. The next write after it
+// copies the whole log into the database, and decisions wait for that.
 //
-// Do not delete the file while a process uses it. In WAL mode, the process goes on with the deleted file, and others begin with a new
-// one.
+// Do not delete the file while a process uses it.
 //
 // Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or SetMaxOpenConns(1), and no ConnMaxLifetime
 // or ConnMaxIdleTime, because the database ends with its last connection.
