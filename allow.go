@@ -47,8 +47,7 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 	return err
 }
 
-// AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under every rule. It returns this number.
-// It takes one round trip, like AllowN. n is at least 1.
+// AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under every rule. n is at least 1.
 //
 // The decision is that of AllowN for the allowed calls. If calls is 0, it is the denial of one call. A shadow rule charges as many
 // of the allowed calls as it would allow. If these are not all, its result is a denial, and its Paid says how many units it
@@ -78,22 +77,20 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 
 // WaitN waits until n calls are allowed, first come, first served. n is at least 1.
 //
-// WaitN decides like AllowN. After a denial it sleeps for RetryAfter, by the clock of the machine, and asks the store again.
-// Calls that come meanwhile with the same keys under the same enforced rules wait behind it, so they do not overtake a call with
-// a large cost. Only the first one asks the store. When it is allowed, the calls behind it for which units are left ask the store
-// too, and later calls ask after them. So waiting calls take at most one round trip for each allowed call, unless they need more
-// than one unit, or compete with others: with AllowN, other rules, other limiters or other processes. If the burst is smaller than
-// what is refilled in two round trips, such as burst=10 of 1000/s with round trips of 10 ms, waiting calls get less than the rate. If
-// the store fails, each call asks by itself.
+// WaitN decides like AllowN. After a denial it sleeps for RetryAfter, by the clock of the machine, and asks the store again. Calls
+// that come meanwhile with the same keys under the same enforced rules wait behind it, and do not ask the store. So waiting calls
+// take at most one round trip for each allowed call, unless they need more than one unit, or compete with others: with AllowN, other
+// rules, other limiters or other processes. If the burst is smaller than what is refilled in two round trips, such as burst=10 of
+// 1000/s with round trips of 10 ms, waiting calls get less than the rate. If the store fails, each call asks by itself.
 //
 // WaitN returns the denial at once, with an error that wraps [context.DeadlineExceeded], if RetryAfter ends after the deadline of
-// ctx. A call behind others looks at the RetryAfter of the first one. If it gives up behind others, its decision has only that
-// Rule and RetryAfter. If no wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged. Other
-// errors are those of AllowN; see [Limiter]. Rules such as "inflight 20 ttl=30s" or a penalty are refused with a RuleError: WaitN
-// cannot release units, and asking too early would begin a penalty.
+// ctx. A call behind others uses the RetryAfter of the first one, and its decision then has only that Rule and RetryAfter. If no
+// wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged. Other errors are those of AllowN;
+// see [Limiter]. Rules such as "inflight 20 ttl=30s" or a penalty are refused with a RuleError: WaitN cannot release units, and
+// asking too early would begin a penalty.
 //
-// If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter. It notices earlier only if
-// another call arrives, at least a second after its last denial.
+// If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter, or if another call arrives at
+// least a second after its last denial.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	w, err := l.newWaiter(ctx, in, n)
 	if err != nil {

@@ -15,17 +15,15 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Clear resets all keys of a rule: it deletes their records, so all units are available again. It also deletes the records that a
-// policy of another kind has stored under the rule's name. It returns the number of deleted records, even with an error. If a key
-// cannot be reset, Clear goes on with the others, unless the store is unavailable. If no rule has the name, it returns an error.
+// Clear resets all keys of a rule: it deletes their records, so all units are available again. It also deletes those of a policy
+// of another kind under the rule's name. It returns the number of deleted records, even with an error. If a key cannot be reset,
+// Clear goes on with the others, unless the store is unavailable. If no rule has the name, it returns an error.
 //
-// Clear reads the keys in pages and deletes each record in its own write. Other calls are not blocked. It may miss a key that is
-// created while it runs. It may not end if other calls create keys faster than it deletes them, so give ctx a deadline. Other
-// limiters, in this process too, can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have
-// bought with Options.Prepay.
+// Clear deletes each record in its own write. It may miss a key that is created while it runs. It may not end if other calls
+// create keys faster than it deletes them, so give ctx a deadline. For other limiters see [Limiter.Reset].
 //
-// On Redis, Clear scans the whole database twice, and the user of the client needs the permission +scan. In memory, the number
-// includes expired records. If the store does not implement [storage.Lister], the error wraps [errors.ErrUnsupported].
+// On Redis, Clear scans the whole database twice. In memory, the number includes expired records. If the store does not implement
+// [storage.Lister], the error wraps [errors.ErrUnsupported].
 func (l *Limiter[T]) Clear(ctx context.Context, rule string) (deleted int, err error) {
 	r := l.ruleOf(rule)
 	if r == nil {

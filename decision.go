@@ -19,14 +19,13 @@ type Decision struct {
 	// otherwise the enforced rule with the least Remaining. It is empty if no enforced rule applied.
 	Rule string
 	// RetryAfter is the time until the same call can be allowed, if no other call is charged. It is 0 if the call is allowed, and
-	// algo.Never if waiting does not help.
+	// [algo.Never] if waiting does not help.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule applied.
 	Remaining int64
 	// Results has the results of the rules that applied, in their order. A rule whose Cost is 0 has none, except after a Reset.
 	Results []RuleResult
-	// Skew is how far the latest time in the stored states was ahead of the clock that decided, or 0. The clocks of processes
-	// differ, or the clock has stepped back.
+	// Skew is how far the latest time in the stored states was ahead of the clock that decided, or 0.
 	Skew time.Duration
 
 	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other limiters did meanwhile.

@@ -17,7 +17,7 @@
 //
 // # Specs
 //
-// A spec is a policy as text: an algorithm, a limit, and options. [compose.ParsePolicy] lists all of them.
+// A spec is a policy as text: an algorithm, a limit, and options. compose.ParsePolicy lists all.
 //
 //	gcra 100/min burst=20           a steady rate, with up to 20 calls at once (generic cell rate algorithm)
 //	tokenbucket 10/s burst=50       decides like gcra 10/s burst=50; its units are tokens
@@ -65,48 +65,41 @@
 //	storage/redis     Redis and Redis Cluster; one round trip for all waiting callers
 //	your own          two round trips, Load and CompareAndSwap, and more after each conflict
 //
-// On PostgreSQL and Redis, a call with a calendar or penalty rule takes two round trips of its own. A repeated denial takes no
-// round trip; see Options.DenialCacheTTL. In memory, Allow does not allocate with up to three rules, if it is called directly and
-// the decision does not escape to the heap.
+// On PostgreSQL and Redis, a call with a calendar or penalty rule takes two round trips of its own. A repeated denial takes none;
+// see Options.DenialCacheTTL. In memory, Allow does not allocate with up to three rules, if it is called directly and the
+// decision does not escape to the heap.
 //
 // # Tests
 //
-// Step of a policy is a pure function, so a test of a limit needs no limiter, no store and no sleep:
-//
-//	policy := sluice.MustPolicy("gcra 3/hour burst=2")
-//	state, result, err := policy.Step(nil, nil, noon, 1) // the second nil is the state of a new key
-//	state, result, err = policy.Step(nil, state, noon.Add(20*time.Minute), 1)
-//
-// To test a limiter, set Options.Clock. Wait sleeps by the clock of the machine, so test it in testing/synctest.
+// To test a policy, call its Step with times of your own: it is a pure function, so it needs no limiter and no sleep. To test a
+// limiter, set Options.Clock. Wait sleeps by the clock of the machine, so test it in [testing/synctest].
 //
 // # Failures
 //
-// An error means that the limiter could not decide. A failed store is never a denial, and never a silent allow. The
-// call returns an error, unless you choose otherwise with Options.OnFailure, after Options.Timeout at the latest. After a second
-// of failures a circuit breaker opens, and calls no longer wait. Each server of a store has its own breaker.
+// An error means that the limiter could not decide. If the store fails, a call returns an error after Options.Timeout at the
+// latest, unless you choose otherwise with Options.OnFailure. After a second of failures a circuit breaker opens, and calls no
+// longer wait. Each server of a store has its own breaker.
 //
 // If a reply is lost, Allow and Charge are decided again once. So a call can be charged twice, or be denied although it was
-// charged. The limit still holds. A refund or a reset is not repeated: it returns [storage.ErrOutcomeUnknown].
+// charged. A refund or a reset is not repeated: it returns [storage.ErrOutcomeUnknown].
 //
 // # Clocks
 //
 // Options.Clock decides, or else the clock of the store: that of the PostgreSQL or Redis server, Clock of sqlite.Options, or the
 // method Now of a memory.Store. Load of your own store returns the time.
 //
-// If the store's clock steps back by more than 10 s, or a failover goes to a server whose clock is behind, the limiter
-// moves the states to now. Units in use stay in use, and no key is locked out. With Options.Clock a state never moves
-// back, because two clocks could then admit any number of calls. The page docs/operation.md of the module has the details.
+// If the store's clock steps back by more than 10 s, or a failover goes to a server whose clock is behind, the limiter moves the
+// states to now. Units in use stay in use, and no key is locked out. With Options.Clock a state never moves back, because two
+// clocks could then admit any number of calls.
 //
 // # Policies of your own
 //
-// PostgreSQL and Redis run a policy as a program, and Go checks each outcome; see [algo.Portable]. A policy without a program
-// runs in Go, as on your own store. On PostgreSQL, name the program in postgres.Options.Programs. If a denial changes the state,
-// such as a count of denials, the limiter stores it in two more round trips.
+// PostgreSQL and Redis run a policy as a program; see algo.Portable. A policy without a program runs in Go, in two round trips,
+// as on your own store. On PostgreSQL, name the program in postgres.Options.Programs. If a denial changes the state, such as a
+// count of denials, the limiter stores it in two more round trips.
 //
 // # Limitations
 //
 // Calls of Wait are served in order within one Limiter, but not across processes. On PostgreSQL, statements for one key wait for
 // each other, because the key is one row. On SQLite all transactions do.
-//
-// Package [github.com/sluice-go/sluice/httplimit] has middleware and a client for HTTP.
 package sluice

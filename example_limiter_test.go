@@ -109,6 +109,30 @@ func ExampleReservation_Release() {
 	// 2 4 <nil>
 }
 
+// Renew holds the units for another TTL. If they are lost, it fails, and the work must stop.
+func ExampleReservation_Renew() {
+	now := noon()
+	limiter, err := sluice.Options[string]{Clock: func() time.Time { return now }}.New(nil, sluice.PerKey("inflight 1 ttl=30s"))
+	check(err)
+	ctx := context.Background()
+	reservation, _, err := limiter.Reserve(ctx, "ann", 1)
+	check(err)
+	for range 2 {
+		now = now.Add(20 * time.Second)
+		renewed := reservation.Renew(ctx)
+		d, err := limiter.Peek(ctx, "ann")
+		fmt.Println(renewed, d.Remaining, err)
+	}
+	now = now.Add(20 * time.Second)
+	check(limiter.Reset(ctx, "ann"))
+	_, err = limiter.Allow(ctx, "ann") // another caller takes the unit
+	fmt.Println(errors.Is(reservation.Renew(ctx), sluice.ErrHoldLost), err)
+	// Output:
+	// <nil> 0 <nil>
+	// <nil> 0 <nil>
+	// true <nil>
+}
+
 // Keep renews held units while the work runs, and Settle then corrects the estimate and releases them.
 func ExampleReservation_Keep() {
 	same := func(name string) string { return name }
@@ -127,6 +151,26 @@ func ExampleReservation_Keep() {
 	// <nil>
 	// context canceled <nil>
 	// 2 2 <nil>
+}
+
+// Join makes one limiter of two. A call is charged under the rules of both, or under none.
+func ExampleJoin() {
+	store, same := new(memory.Store), func(user string) string { return user }
+	requests := sluice.MustFor(store, sluice.By("requests", same, "fixedwindow 5/hour"))
+	reports := sluice.MustFor(store, sluice.By("reports", same, "fixedwindow 1/hour"))
+	both, err := sluice.Join(requests, reports)
+	check(err)
+	ctx := context.Background()
+	for range 2 {
+		d, err := both.Allow(ctx, "ann")
+		fmt.Println(d.Allowed, d.Rule, err)
+	}
+	d, err := requests.Peek(ctx, "ann") // it shares its records with both
+	fmt.Println(d.Remaining, err)
+	// Output:
+	// true reports <nil>
+	// false reports <nil>
+	// 4 <nil>
 }
 
 // Refund gives units back, at most until all units are available.
@@ -343,17 +387,24 @@ func ExampleOptions_onFailure() {
 	// false true true <nil>
 }
 
-// With a store on a server, one round trip buys up to 50 calls of a busy key.
+// One round trip buys up to 50 calls of a busy key. The next calls are allowed from the memory of the process.
 func ExamplePrepay() {
-	store := new(memory.Store) // it needs no round trip, so here nothing is bought ahead
+	store := new(sluicetest.Store) // instead of a store on a server
 	limiter, err := sluice.Options[string]{
 		Prepay: sluice.Prepay{Calls: 50, For: 200 * time.Millisecond},
 	}.New(store, sluice.PerKey("gcra 10000/s"))
 	check(err)
-	d, err := limiter.Allow(context.Background(), "ann")
-	fmt.Println(d.Allowed, d.Prepaid, err)
+	prepaid := 0
+	for range 1000 {
+		d, err := limiter.Allow(context.Background(), "ann")
+		check(err)
+		if d.Prepaid {
+			prepaid++
+		}
+	}
+	fmt.Println("more than 900 of 1000 calls took no round trip:", prepaid > 900)
 	// Output:
-	// true false <nil>
+	// more than 900 of 1000 calls took no round trip: true
 }
 
 type traceID struct{}

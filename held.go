@@ -13,8 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrHoldLost is the error of Renew if the held units have returned: they were not renewed in time, or the store has lost them and too
-// few are left to take them again. It is also the cause of the context in Do.
+// ErrHoldLost is the error of Renew if the held units are lost. It is also the cause of the context in Do, Hold and Keep.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
 // errNotRenewed is the cause if a renewal panics, for instance in an Observer or a policy of a user, or calls runtime.Goexit.
@@ -113,8 +112,8 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 // left for that, it renews none, and its error wraps ErrHoldLost. A shadow rule does not cause this error, and its units are taken again
 // only together with those of other rules. Renew does nothing if no units are held.
 //
-// If the reply of the store to a renewal is lost, the next Renew may not find the units that it has renewed. It then takes others, once,
-// and the first ones return after their TTL. This can also happen to another reservation whose units were taken in the same
+// If the reply of the store to a renewal is lost, the next Renew may not find the units that it has renewed. It then takes others,
+// once, and the first ones return after their TTL. This can also happen to another reservation whose units were taken in the same
 // slot. If the error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
@@ -196,8 +195,8 @@ func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, ite
 }
 
 // Do calls f if the call is allowed, and holds its units under rules such as "inflight 20 ttl=30s" meanwhile, as [Limiter.Hold] does.
-// It releases them even if f panics. If the call is denied, Do does not call f, and returns the denial without an error. Otherwise the
-// error is that of Hold or f.
+// It releases them even if f panics. If the call is denied, Do returns the denial without an error. Other errors are those of Hold or
+// f.
 func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
 	d, ctx, release, err := l.Hold(ctx, in)
 	if err != nil || !d.Allowed {
@@ -211,9 +210,8 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // release is called, and renews them meanwhile. If they are lost, it cancels the context that it returns, with a cause that wraps
 // [ErrHoldLost].
 //
-// Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
-// the store fails then, the units return after their TTL. If nothing is held, for instance because there are no such rules, Hold returns
-// ctx itself, and release does nothing.
+// Call release when the work has ended. It is never nil. It also cancels the context, and can be called again. If the store fails
+// then, the units return after their TTL. If nothing is held, Hold returns ctx itself, and release does nothing.
 //
 // If ctx is cancelled before the decision arrives, Hold waits for it, so that units that were taken can be released. At the deadline of
 // ctx it does not wait: then the error wraps [storage.ErrOutcomeUnknown], and the units return after their TTL.
@@ -274,9 +272,8 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 // Keep renews the held units until stop is called or they are lost. If they are lost, it cancels the context that it returns, with
 // a cause that wraps [ErrHoldLost]. If no units are held, Keep returns ctx itself, and stop does nothing.
 //
-// stop also cancels the context, and does nothing when it is called again. It releases nothing: call [Reservation.Settle] or
-// [Reservation.Release] then. Do not use the reservation before. If a renewal panics, for instance in an Observer, Keep cancels the
-// context, and stop panics.
+// stop also cancels the context, and can be called again. It releases nothing: call Reservation.Settle or Reservation.Release then,
+// not before. If a renewal panics, for instance in an Observer, Keep cancels the context, and stop panics.
 func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop func()) {
 	if r == nil || !slices.ContainsFunc(r.uses, func(u use) bool { return !u.taken.IsZero() }) {
 		return ctx, doNothing

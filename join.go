@@ -6,13 +6,13 @@ import (
 	"reflect"
 )
 
-// Join returns a limiter with the rules of several limiters, in their order. It charges a call under all of them or under none. Its keys
-// are those of the limiters, so they share their records, and each limiter can go on deciding by itself.
+// Join returns a limiter with the rules of several limiters, in their order. It charges a call under all of them or under none. It
+// shares the records of the limiters, which can go on deciding by themselves.
 //
 // The limiters must have the same store, the same Options.Clock and the same Options.Group, and the names of all rules must differ. A
-// limiter in a memory of its own can only be joined with itself. Join compares clocks and groups by their code. Do not join limiters
-// with two methods of different values, or with two closures of the same code: Join takes them for one. The other options are
-// those of the first limiter. Join returns an error without limiters.
+// limiter in a memory of its own can only be joined with itself. Join compares clocks and groups by their code, so it takes methods of
+// different values, and closures of the same code, for one. Do not join such limiters. The other options are those of the first
+// limiter. Join returns an error without limiters.
 func Join[T any](limiters ...*Limiter[T]) (*Limiter[T], error) {
 	if len(limiters) == 0 {
 		return nil, errors.New("sluice: Join needs at least one limiter")

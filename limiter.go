@@ -18,25 +18,27 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides calls by its rules. Make it once and share it: it is safe for concurrent use. There is nothing to close.
+// Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
 //
-// A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write.
-// Otherwise nothing is charged. The order of the rules does not matter, and several rules can have the same key or limit.
+// A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write. Otherwise
+// nothing is charged. Several rules can have the same key or limit.
 //
 // An error means that the limiter could not decide. Only Wait and WaitN also return one if the wait would be too long.
 // Options.OnFailure can turn the first four, and errors of the database such as a missing table, into a Degraded decision:
 //
-//   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or did not come in time.
-//     Check for this error first, because it can also wrap others of this list.
-//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open. Nothing was charged.
-//   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout. Nothing was charged.
-//   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was charged.
-//   - [storage.ErrKey]: in a Redis Cluster or Ring, the keys are on different servers; see Options.Group. Nothing was charged.
+//   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or late.
+//     Check for it first, because it can also wrap others of this list.
+//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open.
+//   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout.
+//   - [storage.ErrOverloaded]: too many calls wait for the store.
+//   - [storage.ErrKey]: in a Redis Cluster or Ring, the keys are on different servers; see Options.Group.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call may have been charged.
 //   - [algo.ErrCost]: n is below 1.
 //   - [RuleError]: a cost is below 0 ([algo.ErrCost]), PolicyFor failed, or the stored state is damaged ([algo.ErrState]) or of a
 //     later version of sluice ([algo.ErrStateVersion]).
 //   - The error of the context.
+//
+// After ErrUnavailable, ErrContended, ErrOverloaded and ErrKey nothing was charged.
 //
 // A call returns soon after its context ends, but it may notice a cancellation only when the store answers, or at its deadline.
 type Limiter[T any] struct {
@@ -138,8 +140,8 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. Other calls can be
-// charged right after it, so use AllowN to enforce a limit.
+// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. To enforce a limit, use
+// AllowN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Peek, in, n, l.rules)
 }
@@ -159,16 +161,16 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 	return l.do(ctx, driver.Charge, in, n, l.rules)
 }
 
-// Reset deletes the states of the input under all rules that apply to it, so all their units are available again. Other
-// limiters, in this process too, can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have
-// bought with Options.Prepay. If the store fails, Reset returns the error under every Options.OnFailure. Nothing was reset then, unless
-// the error is [storage.ErrOutcomeUnknown].
+// Reset deletes the states of the input under all rules that apply to it, so all their units are available again. Other limiters, in
+// this process too, can deny from their caches for up to Options.DenialCacheTTL, and can use calls bought with Options.Prepay. If the
+// store fails, Reset returns the error under every Options.OnFailure. Nothing was reset then, unless the error is
+// [storage.ErrOutcomeUnknown].
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
 
-// ResetRule is Reset for one rule. It unlocks an account while the limit of the address still holds. It calls no functions of the
-// other rules. It returns an error if no rule has the name, and nil if the rule does not apply to the input.
+// ResetRule is Reset for one rule. It calls no functions of the other rules. It returns an error if no rule has the name, and nil if
+// the rule does not apply to the input.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {

@@ -19,18 +19,18 @@ type Options[T any] struct {
 	// Clock returns the time of a decision, once for each attempt. It may step back, but must not return the zero Time, or call a
 	// limiter. Nil means the clock of the store.
 	//
-	// All limiters of a store set Clock, or none does. If processes set it, their clocks must agree: one that is ahead can deny
-	// the calls of others, and one that is more than 10 s behind can admit too many.
+	// All limiters of a store set Clock, or none does. The clocks of processes must agree: one that is ahead can deny the calls
+	// of others, and one that is more than 10 s behind can admit too many.
 	Clock func() time.Time
-	// MaxSkew is how far states may be ahead of the clock before Decision.Err is ErrSkew. The decision is still valid. With a
-	// Clock, the clock of another process is or was ahead. Without a Clock, that of the store has stepped back. 0 means never.
+	// MaxSkew is how far states may be ahead of the clock before Decision.Err is ErrSkew. The decision is still valid. 0 means
+	// never.
 	MaxSkew time.Duration
 	// Timeout is the longest time that a decision may take. 0 means [DefaultTimeout], one second. While the store fails, calls
 	// wait that long before OnFailure applies, until the circuit breaker opens. But if the server refuses connections, FailOpen
 	// and FailLocal decide after 50 ms. This holds for Allow, Wait, Reserve and Peek.
 	Timeout time.Duration
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. 0 means one second, below 0 never. While
-	// it is open, OnFailure applies at once, and one probe at a time tests the store in the background.
+	// it is open, OnFailure applies at once, and one probe at a time tests the store.
 	CircuitOpenAfter time.Duration
 	// DenialCacheTTL is how long the limiter repeats denials from its cache, without a round trip. 0 means one second, below 0 no
 	// cache. If another limiter resets or refunds a key, the limiter can keep denying it for that long. A limiter that reserves,
@@ -38,20 +38,21 @@ type Options[T any] struct {
 	DenialCacheTTL time.Duration
 	// DenialCacheSize is the maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int
-	// MaxRoundTrips is how many batches to one server may be in flight. Calls that arrive meanwhile share the next one. With 1,
-	// batches are larger, which saves processor time. With 2, fewer calls wait for the batch before theirs. 0 means 1 to SQLite and
-	// 2 to a server. It has no effect on decisions by Load and CompareAndSwap.
+	// MaxRoundTrips is how many batches to one server may be in flight. Calls that arrive meanwhile share the next one. 1 saves
+	// processor time, and 2 shortens the waits. 0 means 1 to SQLite and 2 to a server. It has no effect on decisions by Load and
+	// CompareAndSwap.
 	MaxRoundTrips int
-	// MaxQueue is how many calls may wait to be sent to a server: for a batch, for another call with the same key or with a locked
-	// record, or after a failed attempt. While that many wait, further calls to this server fail with [storage.ErrOverloaded]. Only
-	// calls that must be sent again can exceed it. A call of Wait does not count while it waits for units. 0 means 65,536.
+	// MaxQueue is how many calls may wait to be sent to a server: for a batch, for another call with the same key or with a
+	// locked record, or after a failed attempt. While that many wait, further calls to this server fail with
+	// [storage.ErrOverloaded]. Only calls that must be sent again can exceed it. A call of Wait does not count while it waits for
+	// units. 0 means 65,536.
 	MaxQueue int
 	// Prepay buys calls for busy keys ahead. The zero value is off.
 	Prepay Prepay
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
-	// Observer is called after every operation, on the goroutine of the caller and with its context, which can have a span or the
-	// id of a request. It may keep the Event, but must not modify Decision.Results, which the caller gets too.
+	// Observer is called after every operation, on the goroutine of the caller and with its context. It may keep the Event, but
+	// must not modify Decision.Results.
 	Observer func(context.Context, Event)
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Prepay buys calls ahead. For a busy key, one round trip buys up to Calls calls, which the process then allows from its memory for up to
-// For. Calls that are not used in that time stay charged. So nothing is allowed that was not charged, but it can be allowed up to
-// For later: in any interval x, the policy admits at most Bound(x + For) units, with any number of processes.
+// Prepay buys calls ahead. For a busy key, one round trip buys up to Calls calls, which the process then allows from its memory for up
+// to For. Calls that are not used in that time stay charged. So calls can be allowed up to For later: in any interval x, the policy
+// admits at most Bound(x + For) units, with any number of processes.
 //
 // A process buys more with demand, 1, 2, 4 and so on, so a quiet key costs no more than without Prepay. It buys at most a
 // sixteenth of the capacity of a rule. If fewer calls are left than it wants, its next purchase is one call. Calls that were bought

@@ -19,10 +19,10 @@ const opReserve = driver.Reset + 1
 // ErrSettled is the error of a Reservation that is settled already.
 var ErrSettled = errors.New("sluice: reservation is settled already")
 
-var errNothingReserved = errors.New("sluice: there is no reservation, because the calls were denied or Reserve failed")
+var errNothingReserved = errors.New("sluice: there is no reservation, because the calls were denied or Reserve failed; use it only if Decision.Allowed is true")
 
-// Reservation is an estimated cost that was charged, and units that are held under rules such as "inflight 20 ttl=30s". Settle
-// corrects the estimate, and Release gives the held units back. Use it in one goroutine at a time.
+// Reservation is an estimated cost that was charged, and units that are held under rules such as "inflight 20 ttl=30s". Use it in one
+// goroutine at a time.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
@@ -51,11 +51,11 @@ type use struct {
 // denied, the reservation is nil. If ctx is cancelled before the decision arrives, Reserve waits for it, so that what was charged can be
 // settled. At the deadline of ctx it does not wait.
 //
-// If the rules count different units, such as requests and bytes, let Rule.Cost return the estimate in its unit, and settle with
-// [Reservation.SettleFor]. Under a rule with an estimate of 0, Reserve charges nothing and does not deny.
+// If the rules count different units, let Rule.Cost return the estimate, and settle with [Reservation.SettleFor]. Under a rule with an
+// estimate of 0, Reserve charges nothing and does not deny.
 //
-// Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release] when the work has
-// ended. If it takes longer than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
+// Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release]. If the work takes longer
+// than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
@@ -140,8 +140,7 @@ func (r *Reservation[T]) useOf(rule string) *use {
 }
 
 // Settle corrects the estimate to the actual number of calls, at least 0. It refunds what was not used, or charges what was used
-// beyond the estimate, which can leave a debt. It uses the policies, keys and costs that Reserve found, and calls no function of
-// the rules. It also releases all held units.
+// beyond the estimate, which can leave a debt. It calls no function of the rules. It also releases all held units.
 //
 //   - A shadow rule that would have denied is not corrected, because it charged nothing.
 //   - Under a rule with an estimate of 0, any number of calls is free.
@@ -151,8 +150,8 @@ func (r *Reservation[T]) useOf(rule string) *use {
 //     estimate. If its Err is storage.ErrOutcomeUnknown, this may charge twice. Under FailLocal, the local limiter gets unused units
 //     back.
 //
-// If the store fails, Settle returns an error, or a Degraded decision under FailOpen and FailLocal. You can then call it again.
-// If the error or the Err of the decision wraps storage.ErrOutcomeUnknown, this can make the correction twice.
+// If the store fails, Settle returns an error, or a Degraded decision under FailOpen and FailLocal. You can then call it again, but
+// after [storage.ErrOutcomeUnknown] this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, costError(fmt.Sprintf("sluice: Settle takes 0 calls or more, got %d", actual))

@@ -50,9 +50,9 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 	}
 	for _, r := range []*sluice.Reservation[call]{nil, {}} { // a deferred Settle after a denial
 		_, err := r.Settle(background, 0)
-		require.EqualError(t, err, "sluice: there is no reservation, because the calls were denied or Reserve failed")
+		require.EqualError(t, err, "sluice: there is no reservation, because the calls were denied or Reserve failed; use it only if Decision.Allowed is true")
 		_, err = r.SettleFor(background, call{})
-		require.EqualError(t, err, "sluice: there is no reservation, because the calls were denied or Reserve failed")
+		require.EqualError(t, err, "sluice: there is no reservation, because the calls were denied or Reserve failed; use it only if Decision.Allowed is true")
 	}
 }
 

@@ -23,7 +23,7 @@ type Rule[T any] struct {
 	// in an all(), all units are available again; see compose.Kind.
 	Name string
 	// Key returns the key of an input, such as its address, customer or route. Each key has its own limit. A key can have any bytes
-	// and any length, even none. Nil means one limit for all inputs.
+	// and any length. Nil means one limit for all inputs.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20". Set exactly one of Spec, Policy and PolicyFor.
 	Spec string
@@ -136,14 +136,14 @@ func multiply(cost, n int64) int64 {
 	return cost * n
 }
 
-// RuleError reports that a rule could not decide. Options.OnFailure does not apply, because the store has not failed.
+// RuleError reports that a rule could not decide. Options.OnFailure does not apply.
 type RuleError struct {
 	Rule string
 	Key  string // the key, which may be a secret; empty if the rule failed before it found one
 	Err  error  // algo.ErrState, algo.ErrStateVersion or algo.ErrCost, or an error of PolicyFor or of your own policy
 }
 
-// Error returns the rule, the key cut to 64 characters, the error, and a remedy if the policy cannot read the state.
+// Error returns the rule, the key cut to 64 characters, and the error.
 func (e *RuleError) Error() string {
 	remedy := ""
 	if errors.Is(e.Err, algo.ErrState) {

@@ -11,14 +11,12 @@ import (
 // Policy is an algorithm with its limit and options. See ParsePolicy.
 type Policy = algo.Policy
 
-// New returns a limiter that gives each key its own limit, such as "gcra 100/min burst=20".
-// New(store, spec) is the same as For(store, PerKey(spec)).
+// New is For(store, PerKey(spec)): it gives each key its own limit.
 func New(store storage.Store, spec string) (*Limiter[string], error) {
 	return For(store, PerKey(spec))
 }
 
-// For returns a limiter that applies rules, at least one, to inputs of type T. If any rule denies a call, nothing is charged. A
-// nil store is the memory of this limiter. If a spec is not valid, the error names its rule and shows the word at fault.
+// For returns a limiter that applies rules, at least one, to inputs of type T. A nil store is the memory of this limiter.
 func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	if len(rules) == 0 {
 		return nil, errors.New("sluice: For needs at least one rule; a limiter without rules would allow every call")
@@ -26,15 +24,14 @@ func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	return Options[T]{}.New(store, rules...)
 }
 
-// By returns a rule with a name, a key and the spec of a policy. Calls with equal keys share a limit. Limiters on one store
-// share the states of rules with the same name, so give each rule of a program its own name. For one limit for all inputs,
-// write a Rule without a Key.
+// By returns a rule with a name, a key and the spec of a policy. Limiters on one store share the states of rules with the same
+// name, so give each rule of a program its own name.
 func By[T any](name string, key func(T) string, spec string) Rule[T] {
 	return Rule[T]{Name: name, Key: key, Spec: spec}
 }
 
-// PerKey returns the rule of New: the input is the key, and the name is the policy, such as "gcra 100/m". So a changed limit is
-// another rule, and all units are available again. To keep the used units, use By with a name of your own.
+// PerKey returns the rule of New: the input is the key, and the name is the policy, such as "gcra 100/m". So after a change of
+// the limit all units are available again. To keep the used units, use By.
 func PerKey(spec string) Rule[string] {
 	name := spec
 	if policy, err := compose.ParsePolicy(spec); err == nil {
@@ -47,15 +44,15 @@ func PerKey(spec string) Rule[string] {
 // [compose.ParsePolicy] lists all options.
 func ParsePolicy(spec string) (Policy, error) { return compose.ParsePolicy(spec) }
 
-// MustNew is New for package variables and tests. It panics instead of returning an error.
+// MustNew is New for package variables and tests. It panics on an error.
 func MustNew(store storage.Store, spec string) *Limiter[string] { return must(New(store, spec)) }
 
-// MustFor is For for package variables and tests. It panics instead of returning an error.
+// MustFor is For for package variables and tests. It panics on an error.
 func MustFor[T any](store storage.Store, rules ...Rule[T]) *Limiter[T] {
 	return must(For(store, rules...))
 }
 
-// MustPolicy is ParsePolicy for package variables and tests. It panics instead of returning an error.
+// MustPolicy is ParsePolicy for package variables and tests. It panics on an error.
 func MustPolicy(spec string) Policy { return must(ParsePolicy(spec)) }
 
 func must[V any](v V, err error) V {

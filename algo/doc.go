@@ -1,16 +1,14 @@
-// Package algo defines the types that all rate limiting algorithms of sluice share: [Limit] is a rate,
-// [Policy] is an algorithm with its options, and [Result] is one decision.
+// Package algo defines the types that all rate limiting algorithms of sluice share.
 //
 // An algorithm is a pure function:
 //
 //	state', result = Step(state, now, options)
 //
-// The options include the limit and the cost of the request. The function reads no clock, so production, a
-// test with literal times and a replay of an access log run the same code.
+// The options include the limit and the cost of the request. The function reads no clock.
 //
 // sluice has four algorithms, each in its own package: gcra (choose it unless you need another), tokenbucket, fixedwindow and
-// movingwindow. Package inflight counts units that are held, and package calendar units by date. An algorithm of your own, which
-// package algotest tests, works wherever they do. Only a spec, such as "gcra 100/m", cannot name it.
+// movingwindow. Package inflight counts units that are held, and package calendar units by date. An algorithm of your own works
+// wherever they do, but a spec cannot name it.
 //
 // # Units and time
 //
@@ -18,6 +16,6 @@
 // number of microseconds since the Unix epoch, from 0 (1970) to [MaxInstant] (2112). [Instant] rounds
 // times down.
 //
-// All arithmetic is exact, in whole numbers below 2^53, which are the same in Go, in Lua and in SQL. So nothing
-// drifts, [Result.RetryAfter] is right to the microsecond, and every policy runs on every store.
+// All arithmetic is exact, in whole numbers below 2^53, which are the same in Go, in Lua and in SQL. So nothing drifts, and
+// [Result.RetryAfter] is right to the microsecond.
 package algo

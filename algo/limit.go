@@ -42,7 +42,7 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-// IsValid reports whether Validate returns nil. It is faster.
+// IsValid reports whether Validate returns nil.
 func (l Limit) IsValid() bool {
 	return uint64(l.Count-1) < uint64(MaxCount) && uint64(l.Period-1) < uint64(MaxPeriod) && l.Period%time.Microsecond == 0
 }
@@ -59,7 +59,7 @@ func (l Limit) String() string {
 //   - a whole number with d or a long name: 7d, 15min
 //   - a duration for [time.ParseDuration]: 250ms, 1m30s
 //
-// It must be a whole number of microseconds. There are no weeks, months and years: write 7d, 30d or 365d, or use package calendar.
+// It must be a whole number of microseconds. For weeks, months and years write 7d, 30d or 365d, or use package calendar.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))

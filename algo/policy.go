@@ -12,8 +12,7 @@ var (
 	ErrState = errors.New("algo: not a state of this policy")
 	// ErrStateVersion means that a later version of the algorithm wrote the bytes, in a newer format.
 	ErrStateVersion = errors.New("algo: state has a newer format")
-	// ErrCost means that the cost is below 1, or the number of calls for a sluice.Limiter. To give units
-	// back, use Refund.
+	// ErrCost means that the cost is below 1, or the number of calls for a sluice.Limiter.
 	ErrCost = errors.New("algo: cost must be at least 1")
 )
 
@@ -23,10 +22,9 @@ var (
 // A state is opaque bytes. Empty bytes are the state of a new key, which is full: all its units are available.
 // When the ResetAfter of a Result has passed, a store may drop the state that came with it.
 //
-// The methods neither modify nor retain state. They append the next state to dst, which must not overlap
-// state. If the next state has the same bytes, there is nothing to store, as in the four algorithms after a
-// denial. Your own policy may change its state with a denial, for example to count denials. A limiter then
-// stores it until ResetAfter, and charges nothing.
+// The methods neither modify nor retain state. They append the next state to dst, which must not overlap state. If the next state has
+// the same bytes, there is nothing to store. Your own policy may change its state with a denial, for example to count denials. A
+// limiter then stores it until ResetAfter, and charges nothing.
 //
 // If the clock of the store has stepped back by more than 10 s, a limiter replaces the state by that of a
 // new key, and charges the units in use to it. It finds them by a Peek at the state's own time, which is now
@@ -58,7 +56,8 @@ type Policy interface {
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate; for a compose.Stack, that of its first part.
 	Limit() Limit
-	// String returns the spec, as compose.ParsePolicy reads it. Its first word is a part of stored keys; see compose.Kind.
+	// String returns the spec, as compose.ParsePolicy reads it. Compare policies by it, not by ==. Its first word is a part of stored
+	// keys; see compose.Kind.
 	String() string
 }
 

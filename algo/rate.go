@@ -10,7 +10,7 @@ import (
 // drains every microsecond. A full burst weighs less than 2^51, so all numbers stay below 2^53.
 type Rate struct{ Drain, Unit int64 }
 
-// MaxLevel is the highest weight of the units in use: 2^52-1. Algorithms without weights count at most MaxLevel units.
+// MaxLevel is the highest weight of the units in use: 2^52-1.
 const MaxLevel = 1<<52 - 1
 
 const maxCapacity = 1<<51 - 1
@@ -19,9 +19,9 @@ const maxCapacity = 1<<51 - 1
 // lowest terms, if a burst of such units weighs less than 2^51. Otherwise the rate is rounded down, to the largest
 // fraction with a smaller Unit.
 //
-// Rate returns an error if the burst takes 2^51 microseconds (71 years) or longer to refill. It also returns one if the
-// rounded rate is slower by 1e-6 or more. Above a count or burst of 2^31, that is 1e-4. The error names the nearest
-// lower burst that works, and perhaps the nearest limit.
+// Rate returns an error if the burst takes 2^51 microseconds (71 years) or longer to refill. It also returns one if the rounded
+// rate is slower by 1e-6 or more. Above a count or burst of 2^31, that is 1e-4. The error names the nearest lower burst that
+// works.
 func (l Limit) Rate(burst int64) (Rate, error) {
 	if err := l.Validate(); err != nil {
 		return Rate{}, err

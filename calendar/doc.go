@@ -1,5 +1,4 @@
-// Package calendar implements quotas by the calendar: Count units in each day, week, month or year of a time zone. It is like
-// package fixedwindow with windows that begin at local midnight.
+// Package calendar implements quotas by the calendar: Count units in each day, week, month or year of a time zone.
 //
 // # Promise
 //
@@ -7,8 +6,7 @@
 // is in it. So if a change of the clocks skips midnight, it begins when the clocks have changed. If it repeats an hour around
 // midnight, the window begins at the first midnight. A day without any instant, such as 30 December 2011 in Samoa, has no window.
 //
-// An interval can touch several windows and have Count units in each. Let D(k) be the least length of k consecutive whole windows. The
-// interval has at most
+// Let D(k) be the least length of k consecutive whole windows. The interval has at most
 //
 //	Count * (2 + k)      for the largest k with D(k) < x
 //
@@ -20,9 +18,8 @@
 //
 // # When not to use it
 //
-// A client can use the whole quota at once, and again at the beginning of the next window. For a steady rate use package gcra,
-// and for windows of a fixed length package fixedwindow. The policy runs in Go on every store, so a decision on PostgreSQL and
-// Redis takes two round trips.
+// A client can use the whole quota at once, twice around the end of a window. For a steady rate use package gcra, and for windows of a
+// fixed length package fixedwindow. The policy runs in Go on every store, so a decision on PostgreSQL and Redis takes two round trips.
 //
 // All processes must have the same version of the time zone database, or their windows can differ after a country has changed its
 // rules. The zone must be one that [time.LoadLocation] returns, because a spec has only the name of the zone.
@@ -41,5 +38,5 @@
 // # Changed limits
 //
 // If Count changes, units in use stay in use. If the unit or the zone changes, they count as used at the time of the first allowed
-// request or charge in their window. So they stay in use if that time is in the current window.
+// request or charge in their window.
 package calendar

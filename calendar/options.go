@@ -29,8 +29,7 @@ type Options struct {
 	Count int64          // units in each window, from 1 to algo.MaxCount
 	Unit  Unit           // of the windows
 	Zone  *time.Location // whose midnight begins a window; nil means UTC. It must come from time.LoadLocation
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take their own
-	// cost, so New requires 0 or 1.
+	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 

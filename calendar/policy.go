@@ -9,9 +9,11 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
-// because == is true only for copies of the same Policy.
-type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
+// Policy implements [algo.Policy]: the algorithm with its options. The zero Policy denies
+// everything.
+type Policy struct {
+	of *prepared // the only field, so converting a Policy to an interface does not allocate
+}
 
 // prepared holds the options, and what Bound needs.
 type prepared struct {
@@ -21,7 +23,7 @@ type prepared struct {
 
 var _ algo.Policy = Policy{}
 
-// New returns a policy, or an error that names the first option that is not valid.
+// New returns a policy. Its error is that of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -45,23 +47,19 @@ func (p Policy) prepared() *prepared {
 	return p.of
 }
 
-// Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.decide(policy.Step, dst, state, now, cost)
 }
 
-// Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
 	_, r, err = p.decide(policy.Peek, nil, state, now, cost)
 	return r, err
 }
 
-// Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.decide(policy.Refund, dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.decide(policy.Charge, dst, state, now, cost)
 }

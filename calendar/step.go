@@ -10,8 +10,7 @@ import (
 // State is the use of one key. [fixedwindow.AppendState] and [fixedwindow.ParseState] encode and decode it.
 type State = fixedwindow.State
 
-// Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
-// it denies with a RetryAfter of [algo.Never].
+// Step decides a request of o.Cost units at now. If the options are not valid, it denies with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return fixedwindow.Step(s, now, o.fixed(s, now))
 }

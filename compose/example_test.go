@@ -38,6 +38,27 @@ func ExampleAll() {
 	// 2s: allowed false, 0 left, retry after 23h59m58s, bound by 3/d
 }
 
+// The second call is denied, which begins a penalty of an hour. The window would end after a minute.
+func ExamplePunish() {
+	penalty, err := compose.Punish(mustPolicy("fixedwindow 1/m"), time.Hour)
+	check(err)
+	fmt.Println(penalty)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var state []byte
+	for _, at := range []time.Duration{0, time.Second, 2 * time.Minute, time.Hour + time.Second} {
+		var r algo.Result
+		state, r, err = penalty.Step(nil, state, start.Add(at), 1)
+		check(err)
+		fmt.Printf("%v: allowed %v, retry after %v\n", at, r.Allowed, r.RetryAfter)
+	}
+	// Output:
+	// penalty(fixedwindow 1/m; for=1h)
+	// 0s: allowed true, retry after 0s
+	// 1s: allowed false, retry after 1h0m0s
+	// 2m0s: allowed false, retry after 58m1s
+	// 1h0m1s: allowed true, retry after 0s
+}
+
 // Step takes an estimate from both parts. Refund gives the unused units back.
 func ExampleStack_Refund() {
 	stack := mustPolicy("all(gcra 1000/m; gcra 10000/h)")

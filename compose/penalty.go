@@ -11,8 +11,16 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Penalty is a policy that denies a key for a time after another policy, its inner policy, has denied it. Calls during a penalty are
-// denied, and do not extend it. The zero Penalty and a nil Penalty deny everything.
+// Version 1 of the encoding of a state has the start of the last penalty, at most 2^52-1, or 0, and the state of the inner policy:
+//
+//	'p' 1
+//	7 bytes: start, in microseconds since the Unix epoch, big endian
+//	the state of the inner policy
+//
+// A key without a penalty, whose inner state is empty, is empty bytes.
+
+// Penalty is an [algo.Policy] that denies a key for a time after another policy, its inner policy, has denied it. Calls during a
+// penalty are denied, and do not extend it. The zero Penalty and a nil Penalty deny everything.
 //
 // Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the
 // inner policy never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner
@@ -21,16 +29,6 @@ import (
 //
 // RetryAfter of a Step that begins a penalty covers it. That of a Peek does not, because the Peek begins none. A Penalty has no program,
 // so a decision on PostgreSQL and Redis takes two round trips.
-//
-// # State encoding
-//
-// Version 1 has the start of the last penalty, at most 2^52-1, or 0, and the state of the inner policy:
-//
-//	'p' 1
-//	7 bytes: start, in microseconds since the Unix epoch, big endian
-//	the state of the inner policy
-//
-// A key without a penalty, whose inner state is empty, is empty bytes.
 type Penalty struct {
 	inner algo.Policy
 	time  time.Duration
@@ -84,18 +82,15 @@ func (p *Penalty) Step(dst, state []byte, now time.Time, cost int64) ([]byte, al
 	return p.apply(policy.Step, dst, state, now, cost)
 }
 
-// Peek implements [algo.Policy].
 func (p *Penalty) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
 	_, r, err := p.apply(policy.Peek, nil, state, now, cost)
 	return r, err
 }
 
-// Refund implements [algo.Policy].
 func (p *Penalty) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return p.apply(policy.Refund, dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy].
 func (p *Penalty) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return p.apply(policy.Charge, dst, state, now, cost)
 }
@@ -236,7 +231,6 @@ func (p *Penalty) Bound(interval time.Duration) int64 {
 	return p.inner.Bound(interval)
 }
 
-// Limit implements [algo.Policy].
 func (p *Penalty) Limit() algo.Limit {
 	if p.Inner() == nil {
 		return algo.Limit{}

@@ -29,9 +29,9 @@ import (
 //	all(SPEC; SPEC ...)
 //	penalty(SPEC; for=DURATION)
 //
-// After a denial by SPEC, a penalty denies the key for that long; see [Penalty]. LIMIT is COUNT/PERIOD, such as 100/m or
-// 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar
-// COUNT/day, week, month or year. The algorithms and their options are
+// After a denial by SPEC, a penalty denies the key for DURATION; see [Penalty]. LIMIT is COUNT/PERIOD, such as 100/m or
+// 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar COUNT/day, week, month or year. The
+// algorithms and their options are
 //
 //	gcra          burst=N
 //	tokenbucket   burst=N  refill=continuous|interval

@@ -16,7 +16,14 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it,
+// Version 1 of the encoding of a state has for each part the length of its state as a uvarint, and the state:
+//
+//	'a' 1 length state length state ...
+//
+// The parts are sorted by [Kind], period, count and String. A part without a state has length 0. If a refund makes
+// all parts full, the state of the stack is empty.
+
+// Stack is an [algo.Portable] policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it,
 // and charges all parts. If any part denies it, none is charged, and no state changes. So a policy of your own that counts denials
 // needs a rule of its own. The zero Stack denies everything.
 //
@@ -30,19 +37,10 @@ import (
 //     the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
-// Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts
-// changes, or the algorithm or period of one, the stack has another [Kind], and a limiter gives it new records.
-// Beware: if two parts have the same algorithm and period, and the smaller count becomes the larger, each part gets the
-// state of the other. With the same count too, this happens if the order of their Strings changes.
-//
-// # State encoding
-//
-// Version 1 has for each part the length of its state as a uvarint, and the state:
-//
-//	'a' 1 length state length state ...
-//
-// The parts are sorted by [Kind], period, count and String. A part without a state has length 0. If a refund makes
-// all parts full, the state of the stack is empty.
+// Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts changes, or the
+// algorithm or period of one, the stack has another [Kind], and a limiter gives it new records. Beware: if two parts have the same
+// algorithm and period, and the smaller count becomes the larger, each part gets the state of the other. With the same count too,
+// this happens if the order of their Strings changes.
 type Stack struct {
 	parts []algo.Policy
 	order []int  // indexes into parts, in the order of the states
@@ -131,23 +129,19 @@ func StackOf(p algo.Policy) *Stack {
 	return stack
 }
 
-// Step implements [algo.Policy].
 func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Step, dst, state, now, cost)
 }
 
-// Refund implements [algo.Policy]. It gives cost units back to each part, at most until the part is full. Paid is
-// minus what Remaining grew by.
+// Refund implements [algo.Policy]. Paid is minus what Remaining grew by.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Refund, dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy].
 func (s *Stack) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Charge, dst, state, now, cost)
 }
 
-// Peek implements [algo.Policy].
 func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
 	_, r, err := s.apply(policy.Peek, nil, state, now, cost)
 	return r, err
@@ -220,7 +214,6 @@ func (s *Stack) Bound(interval time.Duration) int64 {
 	return least
 }
 
-// Limit implements [algo.Policy].
 func (s *Stack) Limit() algo.Limit {
 	if len(s.parts) == 0 {
 		return algo.Limit{}

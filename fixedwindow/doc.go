@@ -1,24 +1,21 @@
-// Package fixedwindow counts units in windows of one period. A window starts at a request of its key
-// ([AlignFirst]) or at a multiple of the period ([AlignClock]). Choose it for quotas that people talk about:
-// "5 per hour", "1000 in 24 hours".
+// Package fixedwindow counts units in windows of one period. Choose it for quotas that people talk about: "5
+// per hour", "1000 in 24 hours".
 //
 // # Promise
 //
-// A window admits at most Count units. A short interval can include the end of one window and the start of
-// the next. So in any interval of x nanoseconds the package admits at most
+// A window admits at most Count units. In any interval of x nanoseconds the package admits at most
 //
 //	Count * (1 + ceil(m / Period))
 //
 // units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
 // For example, 100/m admits at most 200 in any minute.
 //
-// With AlignFirst the bound is one less unless m is a multiple of Period: 199 in any interval of 30s, because
-// the request that opened the first window came earlier.
+// With AlignFirst the bound is one less unless m is a multiple of Period: 199 in any interval of 30s.
 //
 // # When not to use it
 //
 // If a double burst does harm, use package gcra, or package movingwindow with Trailing: Whole. With
-// AlignClock, all waiting callers retry at the same time. To spread the retries, use gcra.
+// AlignClock, all waiting callers retry at the same time.
 //
 // # Timeline
 //
@@ -30,13 +27,6 @@
 //	cost 2                      ok
 //	cost 1                           denied, retry in 30s
 //	cost 3                                          ok, opens [80s, 140s)
-//
-// The same with AlignClock:
-//
-//	cost 1            ok, in the window [0s, 60s)
-//	cost 2                      ok
-//	cost 1                           denied, retry in 10s
-//	cost 3                                ok, in [60s, 120s)
 //
 // If a clock steps back to a time before the window, the window stays open, and no earlier window opens
 // again. [algo.Policy] describes the exception for large steps of a store's clock.

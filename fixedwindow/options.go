@@ -16,8 +16,7 @@ type Options struct {
 	// Offset moves the windows of AlignClock, by a whole number of microseconds. It may be negative or longer
 	// than the period; only its remainder counts. With AlignFirst it must be 0.
 	Offset time.Duration
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
-	// their own cost, so New requires 0 or 1.
+	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 

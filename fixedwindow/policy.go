@@ -10,9 +10,10 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
-// because == is true only for copies of the same Policy.
-type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
+// Policy implements [algo.Portable]: the algorithm with its options. The zero Policy denies everything.
+type Policy struct {
+	of *prepared // the only field, so converting a Policy to an interface does not allocate
+}
 
 // prepared holds the options, and the arguments of decide that New computes from them.
 type prepared struct {
@@ -22,7 +23,7 @@ type prepared struct {
 
 var _ algo.Portable = Policy{}
 
-// New returns a policy, or an error that names the first option that is not valid.
+// New returns a policy. Its error is that of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -43,25 +44,21 @@ func (p Policy) prepared() *prepared {
 	return p.of
 }
 
-// Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.apply(policy.Step, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
-// Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
 	_, err = p.apply(policy.Peek, nil, state, algo.Instant(now), cost, &r)
 	return r, err
 }
 
-// Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.apply(policy.Refund, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
-// Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.apply(policy.Charge, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
@@ -107,7 +104,6 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	return bound
 }
 
-// Limit implements [algo.Policy].
 func (p Policy) Limit() algo.Limit { return p.prepared().Limit }
 
 // String returns the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
@@ -125,7 +121,6 @@ var (
 	stepSQL string
 )
 
-// Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
 	args := p.prepared().args
 	return algo.Program{Name: "fixedwindow", Lua: stepLua, SQL: stepSQL, Args: []int64{args.limit, args.period, args.offset}}, args.limit > 0

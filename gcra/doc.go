@@ -14,9 +14,9 @@
 // The bound holds even if clocks disagree, if each request counts at the time of its own clock. A request
 // whose clock is behind finds fewer units.
 //
-// A denial stays correct: the same request at the same instant is still denied after other requests were
-// admitted, whatever clocks they used. So a program can cache it. Only a refund, a reset, or a raised limit or
-// burst can change it, or a store's clock that stepped back by more than 10 s (see [algo.Policy]).
+// A denial stays correct: the same request at the same instant is still denied after other requests were admitted,
+// whatever clocks they used. Only a refund, a reset, or a raised limit or burst can change it, or a store's clock that
+// stepped back by more than 10 s (see [algo.Policy]).
 //
 // # When not to use it
 //
@@ -37,8 +37,7 @@
 //
 // # Source
 //
-// ITU-T Recommendation I.371, annex A. This package uses the words of virtual scheduling, and [State] has the
-// form of the continuous-state leaky bucket. A cost of c is c cells at once. Fractions of a unit are exact.
+// ITU-T Recommendation I.371, annex A. Fractions of a unit are exact.
 //
 // # Range
 //

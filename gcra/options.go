@@ -14,8 +14,7 @@ type Options struct {
 	// Burst is the most units that can be taken at once, at most algo.MaxCount; 0 means Limit.Count. It must
 	// refill in less than 2^51 microseconds (71 years).
 	Burst int64
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
-	// their own cost, so New requires 0 or 1.
+	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 

@@ -9,9 +9,10 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
-// because == is true only for copies of the same Policy.
-type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
+// Policy implements [algo.Portable]: the algorithm with its options. The zero Policy denies everything.
+type Policy struct {
+	of *prepared // the only field, so converting a Policy to an interface does not allocate
+}
 
 // prepared holds the options, and the arguments of decide that New computes from them.
 type prepared struct {
@@ -21,7 +22,7 @@ type prepared struct {
 
 var _ algo.Portable = Policy{}
 
-// New returns a policy, or an error that names the first option that is not valid.
+// New returns a policy. Its error is that of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -42,25 +43,21 @@ func (p Policy) prepared() *prepared {
 	return p.of
 }
 
-// Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.apply(policy.Step, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
-// Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
 	_, err = p.apply(policy.Peek, nil, state, algo.Instant(now), cost, &r)
 	return r, err
 }
 
-// Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.apply(policy.Refund, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
-// Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.apply(policy.Charge, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
@@ -97,7 +94,6 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	return policy.Sum(args.burst, policy.MulDiv(algo.Microseconds(interval), args.drain, args.unit))
 }
 
-// Limit implements [algo.Policy].
 func (p Policy) Limit() algo.Limit { return p.prepared().Limit }
 
 // String returns the policy's spec, such as "gcra 100/m burst=20".
@@ -114,7 +110,6 @@ var (
 	stepSQL string
 )
 
-// Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
 	args := p.prepared().args
 	return algo.Program{Name: "gcra", Lua: stepLua, SQL: stepSQL, Args: []int64{args.burst, args.unit, args.drain}}, args.unit > 0

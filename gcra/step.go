@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
-// it denies with a RetryAfter of [algo.Never].
+// Step decides a request of o.Cost units at now. If the options are not valid, it denies with a RetryAfter of
+// [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r

@@ -16,9 +16,8 @@ import (
 // ClientIP finds the address of the client that sent a request. The zero value takes the
 // peer of the connection and reads no header field.
 //
-// Behind a proxy, the client's address is in a header field that the proxy writes. Clients can forge
-// this field. So ClientIP reads it only if the peer is trusted, and from the right, where the nearest
-// proxy wrote:
+// Clients can forge the header field of a proxy. So ClientIP reads it only if the peer is trusted, and from
+// the right, where the nearest proxy wrote:
 //
 //	peer 10.0.0.1, trusted; X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2
 //	                                           |           |          trusted, so go on
@@ -56,9 +55,9 @@ var (
 	ErrNoAddress = errors.New("httplimit: RemoteAddr of the request is no address")
 )
 
-// Check returns a function that returns [ErrUntrustedPeer], [ErrForwarding] or [ErrNoAddress] for
-// requests whose key may not be the client's address. Any client can cause ErrUntrustedPeer, so do not log
-// every occurrence. Check returns an error if the options are not valid.
+// Check returns a function that returns [ErrUntrustedPeer], [ErrForwarding] or [ErrNoAddress] for requests
+// whose key may not be the client's address. Any client can cause ErrUntrustedPeer, so sample its log lines.
+// Check returns an error if the options are not valid.
 func (c ClientIP) Check() (func(*http.Request) error, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err

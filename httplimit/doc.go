@@ -1,6 +1,4 @@
-// Package httplimit limits HTTP requests, on servers and on clients. [Handler] and
-// [Middleware] put a [sluice.Limiter] in front of a server's handlers. [Transport] keeps
-// a client within the limits that servers report.
+// Package httplimit limits HTTP requests: [Handler] on servers, and [Transport] on clients.
 //
 //	limiter, err := sluice.For(store, rules...)
 //	http.Handle("/", httplimit.Handler(limiter, next, httplimit.Options{}))
@@ -14,17 +12,15 @@
 //	RateLimit-Policy: "client";q=100;w=60
 //	RateLimit: "client";r=42;t=1
 //
-// q is the capacity: the most units that are available at once. w is the time in which q
-// units come back. r is how many units remain. t is the time until there are more, or after a denial
-// until the request's cost is available. Times are in seconds, rounded up. net/http writes the names as
-// Ratelimit-Policy and Ratelimit, which means the same.
+// q is the capacity: the most units that are available at once. w is the time in which q units come back. r is how many units
+// remain. t is the time until there are more, or after a denial until the request's cost is available. Times are in seconds,
+// rounded up.
 //
-// A rule such as "inflight 20 ttl=30s" has the unit concurrent-requests, and no w. It has no t unless it
-// denies. Its t is then 1, because units can come back at any time, and the client may be denied again.
+// A rule such as "inflight 20 ttl=30s" has the unit concurrent-requests, and no w. It has no t unless it denies. Its t is then 1,
+// and the client may be denied again.
 //
-// The response to a denied request is a problem document (RFC 9457). If waiting helps, the status
-// is 429, and Retry-After is the longest t of the rules that denied. After it the client is allowed, if
-// nobody else spends the quota meanwhile.
+// The response to a denied request is a problem document (RFC 9457). If waiting helps, the status is 429, and Retry-After is the
+// longest t of the rules that denied.
 //
 // A policy with several parts, such as all(gcra 10/s; gcra 100/m) or a penalty around it, has an item in
 // RateLimit-Policy for each part, "client.1" and "client.2", and one in RateLimit: the part with the least
@@ -50,25 +46,22 @@
 //
 // # Requests in flight
 //
-// Under a rule such as "inflight 20 ttl=30s", a request holds its units until the next handler returns or
-// panics, even if the client is gone earlier. If it runs longer than the TTL, its units are renewed. If they
-// are lost, because the store failed for so long, or their key was reset and others hold them, the request's
-// context ends with a cause that wraps [sluice.ErrHoldLost]. Other rules stay charged.
+// Under a rule such as "inflight 20 ttl=30s", a request holds its units until the next handler returns or panics, even if the
+// client is gone earlier. They are renewed meanwhile. If they are lost, the request's context ends with a cause that wraps
+// [sluice.ErrHoldLost]. Other rules stay charged.
 //
-// net/http sends the end of the response after the release. So a slow store delays it, at most for
-// sluice.Options.Timeout. If a handler hijacks the connection, the units are held until the handler returns,
-// and not until the connection is closed.
+// net/http sends the end of the response after the release. So a slow store delays it, at most for sluice.Options.Timeout. If a
+// handler hijacks the connection, the units are held only until the handler returns.
 //
 // # Cost known after the response
 //
-// Options.Settle returns what a request costs in the end, such as nothing if a login succeeded, and
-// Options.SettleRules asks the Cost of each rule. The request is charged before, so concurrent requests count.
-// The correction is one more operation of the store, after the next handler has returned or panicked, even if
-// the client is gone. The RateLimit fields show the state before it.
+// Options.Settle and Options.SettleRules correct what a request costs after its response, for instance to nothing if a login
+// succeeded. The request is charged before, so concurrent requests count. The correction is one more operation of the store, after
+// the next handler has returned or panicked, even if the client is gone. The RateLimit fields show the state before it.
 //
-// If a client leaves early, the handler may not know the result. httputil.ReverseProxy then writes 502, although the backend
-// may have done its work, and many handlers write nothing, which counts as 200. If that status refunds a request, clients can
-// bypass the limit by leaving. So write a status for this case, and keep the charge for it:
+// If a client leaves early, the handler may not know the result. httputil.ReverseProxy then writes 502, and many handlers write
+// nothing, which counts as 200. If that status refunds a request, clients can bypass the limit by leaving. So write a status for
+// this case, and keep the charge for it:
 //
 //	proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
 //		status := http.StatusBadGateway
@@ -86,15 +79,12 @@
 //
 // # Web pages of other origins
 //
-// A page can read a denial and the fields only if the response has the headers of CORS. So put the CORS middleware in front
-// of the Handler, and let it expose RateLimit, RateLimit-Policy and Retry-After. If it answers preflight requests itself, they
-// are not limited.
+// Put the CORS middleware in front of the Handler, and let it expose RateLimit, RateLimit-Policy and Retry-After.
 //
 // # In front of a reverse proxy
 //
-// If the backend sends an interim response such as 103, httputil.ReverseProxy loses the limiter's
-// fields. It also adds the backend's own X-RateLimit fields to those of Options.Legacy. The reverse proxy
-// example of [Handler] prevents both.
+// If the backend sends an interim response such as 103, httputil.ReverseProxy loses the limiter's fields. It also adds the
+// backend's own X-RateLimit fields to those of Options.Legacy. The reverse proxy example of [Handler] prevents both.
 //
 // # Bodies and response writers
 //
@@ -102,5 +92,4 @@
 // work. With Options.Settle or Options.SettleRules it gets another one, with which these work too. But that one is no
 // http.Pusher. And with it, http.MaxBytesReader cannot close the connection after a body that is too large. So call MaxBytesReader
 // in front of the Handler then. The next handler gets the original Request, or one with another context if units are held.
-// The package reads no request body.
 package httplimit

@@ -12,9 +12,8 @@ import (
 
 // Options configure a [Handler]. The zero value is ready to use.
 type Options struct {
-	// Skip reports whether a request passes without a limit, such as a health check. Do not decide by a
-	// value that any client can add to any request, such as a header. Nil means that every request is
-	// limited. To leave out one rule only, use [sluice.Skip] in its PolicyFor.
+	// Skip reports whether a request passes without a limit, such as a health check. Do not decide by a value that any client can
+	// add to any request, such as a header. To leave out one rule only, use [sluice.Skip] in its PolicyFor.
 	Skip func(*http.Request) bool
 	// Bytes are the names of the rules whose cost is a number of content bytes. RateLimit-Policy then
 	// has the unit content-bytes. A cost above the capacity is answered with 413 instead of 422.
@@ -49,8 +48,7 @@ func Handler(limiter *sluice.Limiter[*http.Request], next http.Handler, options 
 	return Middleware(limiter, options)(next)
 }
 
-// Middleware returns a function that wraps a handler as [Handler] does. Use it for routers
-// that take a func(http.Handler) http.Handler. All wrapped handlers share the limiter.
+// Middleware returns a function that wraps a handler as [Handler] does. All wrapped handlers share the limiter.
 func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
 	if limiter == nil {
 		panic("httplimit: the limiter must not be nil")

@@ -11,8 +11,8 @@ import (
 
 // Response describes the response to a request after the handler has ended.
 type Response struct {
-	// Status is the status that the handler sent, and 200 if it sent none. It is 101 if the handler hijacked the connection, and
-	// 500 if it panicked, unless it sent another status before.
+	// Status is the status that the handler sent, and 200 if it sent none. It is 101 if the handler hijacked the connection, and 500
+	// if it panicked before it sent one.
 	Status  int
 	Header  http.Header // of the ResponseWriter; do not change it
 	Written int64       // the bytes of content that the handler wrote, but not to a hijacked connection
@@ -27,8 +27,7 @@ func ResponseTo(r *http.Request) (response Response, found bool) {
 	return response, found
 }
 
-// WithResponse returns a copy of the request for which [ResponseTo] returns the response. Use it to test the Cost of a rule. The
-// context of the copy does not end.
+// WithResponse returns a copy of the request for which [ResponseTo] returns the response. Use it to test the Cost of a rule.
 func WithResponse(r *http.Request, response Response) *http.Request {
 	return r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), responseKey{}, response))
 }
@@ -63,13 +62,11 @@ func (w *responseRecorder) note(status int) {
 	}
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *responseRecorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status) // panics if the status is invalid
 	w.note(status)
 }
 
-// Write implements http.ResponseWriter.
 func (w *responseRecorder) Write(p []byte) (int, error) {
 	w.note(http.StatusOK)
 	n, err := w.ResponseWriter.Write(p)
@@ -95,7 +92,6 @@ func (w *responseRecorder) FlushError() error {
 	return err
 }
 
-// Flush implements http.Flusher.
 func (w *responseRecorder) Flush() { _ = w.FlushError() }
 
 // CloseNotify implements http.CloseNotifier, which some frameworks still call. If the original ResponseWriter does not implement it,
@@ -107,7 +103,6 @@ func (w *responseRecorder) CloseNotify() <-chan bool {
 	return nil
 }
 
-// Hijack implements http.Hijacker.
 func (w *responseRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	w.hijacked = w.hijacked || err == nil

@@ -72,10 +72,10 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	}
 }
 
-// CostByContentLength returns a rule's Cost: the length of the request's content in bytes. A request
-// without content is free under the rule. unknown is the cost if the request does not say the length. On
-// a server, use the most bytes that the handler reads, and enforce it by http.MaxBytesReader. On a client,
-// use the most bytes that are sent. CostByContentLength panics if unknown is negative.
+// CostByContentLength returns a rule's Cost: the length of the request's content in bytes. Without content the request is free.
+// unknown is the cost if the request does not say the length. On a server, use the most bytes that the handler reads, and
+// enforce it by http.MaxBytesReader. On a client, use the most bytes that are sent. CostByContentLength panics if unknown is
+// negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
@@ -100,9 +100,9 @@ func zeroMeansUnknown(r *http.Request) bool {
 // noContent is the type of the body that net/http/fcgi gives to a request without content.
 var noContent = reflect.TypeOf(io.NopCloser(strings.NewReader("")))
 
-// CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the
-// cost of all methods that are not in costs. Make it high, because clients can invent methods. A cost of 0
-// makes a request free under the rule. On a client, no method is a GET. CostByMethod panics if a cost is negative.
+// CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the cost of all methods that
+// are not in costs. Make it high, because clients can invent methods. On a client, no method is a GET. CostByMethod panics if a
+// cost is negative.
 func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)
 	for _, cost := range costs {
@@ -123,16 +123,14 @@ func requireCost(cost int64) {
 	}
 }
 
-// OptionalKey returns a key, such as an API key or a session. found is false if the request lacks it.
-// It is not a rule's Key yet. Choose what happens to requests without the key:
+// OptionalKey returns a key, such as an API key or a session. found is false if the request lacks it. Choose what happens to
+// requests without the key:
 //
 //	OrIP     the rule limits them by the client's address; the usual choice
 //	OrShare  they share one limit, so one client can use it up for all others
 //	OrSkip   the rule does not apply to them, so another rule must limit them
 //	OrDeny   the rule denies them
 //	OrFail   the decision fails; the usual choice for keys that the program itself must set
-//
-// A function of your own can be an OptionalKey too.
 type OptionalKey func(*http.Request) (key string, found bool)
 
 // KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts
@@ -150,8 +148,7 @@ func KeyByHeader(name string) OptionalKey {
 	}
 }
 
-// KeyByCookie returns the OptionalKey that is the value of the first cookie with this
-// name. See [KeyByHeader] about empty values, and values that clients can choose.
+// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. See KeyByHeader about values.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {

@@ -24,16 +24,13 @@ import (
 //
 // # Limits that servers report
 //
-// The field RateLimit of a response reports r, the number of remaining requests, and t, the time
-// until there are more. Transport sends at most r more requests, and one more after t. If no
-// response reports more, it sends another one after each further t, or each minute if t is longer.
-// After the first response, the server denies no request. This holds if the limit counts requests, no other
-// client shares it, all routes report it, the Limiter delays no request, and each response arrives within a
-// second.
+// The field RateLimit of a response reports r, the number of remaining requests, and t, the time until there are more. Transport sends
+// at most r more requests, and one more after t. If no response reports more, it sends another one after each further t, or each
+// minute if t is longer. After the first response, the server denies no request, if the limit counts requests, no other client shares
+// it, all routes report it, the Limiter delays no request, and each response arrives within a second.
 //
-// A request without a response counts as sent, unless it failed to connect: with a [net.OpError] whose
-// Op is "dial". If a response does not report the limit after t has passed, Transport forgets the limit.
-// With more than 64 servers, it forgets those that delay no requests now.
+// A request without a response counts as sent, unless it failed with a net.OpError whose Op is "dial". If a response does not report
+// the limit after t has passed, Transport forgets the limit. With more than 64 servers, it forgets those that delay no requests now.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
 // response's Retry-After, or else the t of its RateLimit, but at most an hour. 0, a negative number, a date
@@ -52,8 +49,7 @@ import (
 // If it is certain that the wait is too long, a request fails at once: when it arrives, and when it is
 // the first one in the queue. Behind a request that can wait longer, it fails at its deadline.
 //
-// The zero value is ready to use. A Transport must not be copied after first use. It is safe for
-// concurrent use and starts no goroutine.
+// The zero value is ready to use. A Transport must not be copied after first use. It is safe for concurrent use.
 type Transport struct {
 	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
@@ -80,8 +76,7 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. A request that was not sent fails with a
-// [*WaitError], or with the Limiter's error if the Limiter could not decide. All other
+// RoundTrip implements http.RoundTripper. A request that was not sent fails with a *WaitError, or with the error of the Limiter. Other
 // errors are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := false
@@ -139,7 +134,6 @@ func retryable(r *http.Request, response *http.Response) bool {
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
 // CloseIdleConnections closes the idle connections of Base, if Base has this method.
-// [http.Client.CloseIdleConnections] calls it.
 func (t *Transport) CloseIdleConnections() {
 	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
@@ -242,5 +236,4 @@ func (e *WaitError) Error() string {
 func (e *WaitError) Unwrap() []error { return []error{e.err, e.cause} }
 
 // Timeout reports whether the error wraps [context.DeadlineExceeded], as it does if Wait is above 0.
-// The method Timeout of url.Error calls it.
 func (e *WaitError) Timeout() bool { return errors.Is(e, context.DeadlineExceeded) }

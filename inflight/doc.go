@@ -7,17 +7,13 @@
 // slots after it was taken. A slot is TTL/Slots, rounded up to a whole microsecond. Renew holds the unit for another TTL. If the
 // clock of one process is ahead, units of others return early by that much.
 //
-// A unit is given back to the slot of time in which it was taken. So a release that comes too late, or twice, frees nothing that
-// was taken in another slot. Within one slot, units are not told apart. So release each one once, and renew it with the time of
-// its last renewal.
-//
-// [Policy.Bound] limits what can be taken in an interval if nothing is released. A released unit adds to it.
+// A unit is given back to the slot of time in which it was taken. So a late or second release frees nothing of another slot.
+// Units of one slot are not told apart. So release each one once, and renew it with the time of its last renewal.
 //
 // # When not to use it
 //
-// Do not use it for a rate, such as 100 requests a minute. For both, use two rules of one limiter. It is not a lock: work that goes
-// on after its units have returned runs beside other work. Renew in time, and stop the work if Renew denies.
-// [github.com/sluice-go/sluice.Limiter.Do] does both.
+// It is not a lock: work that goes on after its units have returned runs beside other work. Renew in time, and stop the work if
+// Renew denies. [github.com/sluice-go/sluice.Limiter.Do] does both.
 //
 // # Timeline
 //
@@ -34,8 +30,8 @@
 //
 // # Source
 //
-// This is a counting semaphore with leases. The units are counted by slots, as in package movingwindow with trailing=whole, whose
-// [movingwindow.State] and programs it uses. So the state is bounded, and has no names of holders.
+// This is a counting semaphore with leases. The units are counted by slots, as in package movingwindow with trailing=whole. So
+// the state is bounded, and has no names of holders.
 //
 // # Changed limits
 //

@@ -23,12 +23,10 @@ type Options struct {
 	// Count is the most units that are held at the same time, from 1 to algo.MaxCount.
 	Count int64
 	// TTL is how long a unit is held at least if it is neither released nor renewed, from MinTTL to MaxTTL in whole microseconds.
-	// It is held for at most Slots+1 slots.
 	TTL time.Duration
 	// Slots is into how many slots TTL is cut, at most movingwindow.MaxSlots; 0 means DefaultSlots.
 	Slots int
-	// Cost is the units that Step, Peek, Release and Renew take; 0 means 1. The methods of a Policy take their own
-	// cost, so New requires 0 or 1.
+	// Cost is the units that Step, Peek, Release and Renew take; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 

@@ -10,9 +10,10 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
-// because == is true only for copies of the same Policy.
-type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
+// Policy implements [algo.Holder]: the algorithm with its options. The zero Policy denies everything.
+type Policy struct {
+	of *prepared // the only field, so converting a Policy to an interface does not allocate
+}
 
 // prepared holds the options, and the window that counts the units.
 type prepared struct {
@@ -36,7 +37,7 @@ var _ interface {
 	algo.Holder
 } = Policy{}
 
-// New returns a policy, or an error that names the first option that is not valid.
+// New returns a policy. Its error is that of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -58,12 +59,10 @@ func (p Policy) prepared() *prepared {
 	return p.of
 }
 
-// Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.prepared().window.Step(dst, state, now, cost)
 }
 
-// Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
 	return p.prepared().window.Peek(state, now, cost)
 }
@@ -73,7 +72,6 @@ func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byt
 	return p.prepared().window.Refund(dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.prepared().window.Charge(dst, state, now, cost)
 }

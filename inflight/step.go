@@ -10,8 +10,8 @@ import (
 // State has the units that are held under one key. [movingwindow.AppendState] and [movingwindow.ParseState] encode and decode it.
 type State = movingwindow.State
 
-// Step takes o.Cost units at now, or none. It accepts any state and time. RetryAfter is the time until enough units
-// have returned if none is released. If the options are not valid, it denies with a RetryAfter of [algo.Never].
+// Step takes o.Cost units at now, or none. RetryAfter is the time until enough units have returned if none is released. If the
+// options are not valid, it denies with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return movingwindow.Step(s, now, o.window())
 }

@@ -1,6 +1,5 @@
 // Package movingwindow implements the sliding window counter: it counts the units of the last period, in
-// slots. Unlike in package fixedwindow, units that were spent just before the end of a slot still count
-// after it.
+// slots.
 //
 // # Promise
 //
@@ -8,8 +7,7 @@
 // current slot, the n-1 slots before it, and a part of the trailing slot before these. [Trailing] sets how
 // the trailing slot counts:
 //
-//   - Whole counts all of its units. No interval of one Period ever has more than Count units. No other
-//     algorithm of sluice promises that with a burst of Count units.
+//   - Whole counts all of its units. No interval of one Period ever has more than Count units.
 //   - Weighted, the default, counts its units in proportion to its overlap with the window. They may not be
 //     spread evenly, so an interval of one Period can have up to 2*Count-1 units. No interval of (n-1)*w us
 //     has more than Count units.
@@ -55,13 +53,13 @@
 //
 // # Source
 //
-// With one slot, this is the estimate from two counters of HTTP edge servers. Slots start at the
-// multiples of w since the Unix epoch, so all clients of a store use the same slots. If n does not divide
-// Period, the effective period is n*w.
+// With one slot, this is the estimate from two counters of HTTP edge servers. Slots start at the multiples
+// of w since the Unix epoch, so all clients of a store use the same ones. If n does not divide Period, the
+// effective period is n*w.
 //
 // # Changed limits
 //
 // If the limit, its period or the slots of a key change, units stay in use. The units of an old slot move to
-// the new slot that contains its last microsecond, or the last paid step if that is in the slot. So no unit
-// counts as older than it is. A paid step drops the units that are too old for the current window.
+// the new slot that contains its last microsecond, or the last paid step if that is in the slot. A paid step
+// drops the units that are too old for the current window.
 package movingwindow

@@ -18,13 +18,11 @@ type Options struct {
 	// Slots is the number of slots in the window, at most MaxSlots; 0 means 1.
 	Slots    int
 	Trailing Trailing
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
-	// their own cost, so New requires 0 or 1.
+	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
 	Cost int64
 	// PaidAt selects the units that were paid at that time: Refund gives back only units of its slot, and Step moves o.Cost units
 	// from its slot to the current one, so that they are in use for another window. If the slot does not have them any more,
 	// Refund changes nothing, and Step denies with a RetryAfter of algo.Never. The zero time selects no units. PaidAt needs Whole.
-	// Package inflight uses it for the units that are held.
 	PaidAt time.Time
 }
 

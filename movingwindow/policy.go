@@ -9,9 +9,11 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
-// because == is true only for copies of the same Policy.
-type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
+// Policy implements [algo.Portable]: the algorithm with its options. The zero Policy denies
+// everything.
+type Policy struct {
+	of *prepared // the only field, so converting a Policy to an interface does not allocate
+}
 
 // prepared holds the options, and the arguments of decide that New computes from them.
 type prepared struct {
@@ -21,7 +23,7 @@ type prepared struct {
 
 var _ algo.Portable = Policy{}
 
-// New returns a policy, or an error that names the first option that is not valid.
+// New returns a policy. Its error is that of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -44,25 +46,21 @@ func (p Policy) prepared() *prepared {
 	return p.of
 }
 
-// Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.decide(dst, state, now, cost, &r, policy.Step)
 	return next, r, err
 }
 
-// Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
 	_, err = p.decide(nil, state, now, cost, &r, policy.Peek)
 	return r, err
 }
 
-// Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.decide(dst, state, now, cost, &r, policy.Refund)
 	return next, r, err
 }
 
-// Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.decide(dst, state, now, cost, &r, policy.Charge)
 	return next, r, err
@@ -113,7 +111,6 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	return policy.Sum(policy.MulDiv(limit, 1+between/n, 1), policy.MulDiv(limit, into, width))
 }
 
-// Limit implements [algo.Policy].
 func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 
 // String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
@@ -131,7 +128,6 @@ var (
 	stepSQL string
 )
 
-// Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
 	args := p.prepared().args
 	return algo.Program{Name: "movingwindow", Lua: stepLua, SQL: stepSQL,

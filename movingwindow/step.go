@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
-// it denies with a RetryAfter of [algo.Never]. With o.PaidAt it moves units instead.
+// Step decides a request of o.Cost units at now. If the options are not valid, it denies with a RetryAfter of [algo.Never].
+// With o.PaidAt it moves units instead.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Step) {
@@ -33,9 +33,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost units, even if that leaves a debt. The debt ends at the latest when the current slot has
-// left the window. Charge takes fewer units if the counts would exceed the range of the arithmetic, which is
-// more than twice the limit.
+// Charge takes o.Cost units, even if that leaves a debt. The debt ends at the latest when the current slot has left the window.
+// Charge takes fewer units if the counts would exceed the range of the arithmetic, which is more than twice the limit.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Charge) {

@@ -31,15 +31,14 @@
 // sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the decision. If that is allowed, only
 // shadow rules denied the call.
 //
-// sluice_cached_denials_total counts denials without a round trip to the store. sluice_decisions_total counts them too.
+// sluice_decisions_total also counts the denials of sluice_cached_denials_total, which took no round trip to the store.
 //
 // The buckets of sluice_decision_duration_seconds reach from 1 µs to 5 s, and those of sluice_skew_seconds from 1 ms to an hour.
 //
 // sluice_retries_total counts retries after conflicts and lost replies. sluice_errors_total counts the errors of failed and
 // degraded decisions and of shadow rules, and clock skew.
 //
-// sluice_skew_seconds observes how far a stored state was ahead, because the clock of some process is wrong, or the clock of
-// the store has stepped back.
+// sluice_skew_seconds observes how far a stored state was ahead of the clock.
 //
 // [NewMemoryCollector] has:
 //
@@ -63,9 +62,9 @@
 //	         context: the caller's context ended; other
 //	store    the argument of NewMemoryCollector
 //
-// The number of series is bounded, because no label contains anything that a client sends. The first decision of an op or a
-// rule creates its series of errors or denials with the value 0, so an alert sees the first increment. Series stay until the process
-// ends, even those of rules that it no longer has.
+// The number of series is bounded, because no label contains anything that a client sends. The first decision of an op or a rule
+// creates its series of errors or denials with the value 0, so an alert sees the first increment. Series stay until the process
+// ends.
 //
 // # Queries
 //

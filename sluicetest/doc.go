@@ -15,18 +15,11 @@
 //	@99ms   a   1    -> deny    0    1ms   201ms
 //	@100ms  a   4    -> deny    1    never 200ms
 //
-// Write the events, and let [Traces] write the decisions. The command sluice runs traces too, with "sluice replay --check".
-//
-// # Goals of the format
-//
-//   - People read a trace as the specification of a policy, and edit it by hand.
-//   - A program can rewrite only the decisions.
-//   - One file can have several policies side by side, or a policy that changes.
+// Write the events, and let [Traces] write the decisions: see SLUICE_UPDATE there. "sluice replay --check" runs traces too.
 //
 // # Limits of the format
 //
-// Traces are short, at most 16 MiB. They have no variables, loops, includes or quoting. Write tests that need
-// these in Go. Access logs are not traces.
+// Traces are short, at most 16 MiB. They have no variables, loops, includes or quoting.
 //
 // # Grammar of the format
 //
@@ -47,7 +40,7 @@
 // the units that a request costs.
 //
 // OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. Offsets may step back, as clocks do. An
-// offset must lead to a time from 1970 to September 2112, because policies tell no others apart.
+// offset must lead to a time from 1970 to September 2112.
 //
 // The columns are fields of [github.com/sluice-go/sluice/algo.Result]: verdict is Allowed (ok or deny), left is Remaining, retry
 // is RetryAfter, reset is ResetAfter, and next is NextRefill. The other columns have the names of their fields. fresh is yes or
@@ -62,7 +55,6 @@
 //
 // # Errors in a trace
 //
-// Text outside of the grammar is an error with the file, the line, the word and the accepted words. The first
-// error ends the parsing. A policy line after an event has an error if the new policy is of another kind, such as another
-// algorithm, because a limiter would not keep the states either; see [github.com/sluice-go/sluice/compose.Kind].
+// The first text outside of the grammar is an error. A policy line after an event has an error if the new policy is of another
+// kind, such as another algorithm; see [github.com/sluice-go/sluice/compose.Kind].
 package sluicetest

@@ -13,12 +13,11 @@ import (
 // Store is a store whose outages a test begins and ends. Until then it works. It is safe for concurrent use, and must not be
 // copied. The zero Store keeps its records in memory.
 //
-// A Store has the methods Load and CompareAndSwap only, so a limiter decides in Go, not by a program on the server of Base. The
-// decisions are the same. Calls without keys or swaps never fail or hang, because a store makes no round trip for them.
+// A Store has the methods Load and CompareAndSwap only, so a limiter decides in Go, not by a program on the server of Base. Calls
+// without keys or swaps never fail or hang.
 //
-// After each failed attempt a limiter pauses and tries again, until its timeout. If the store fails for a second, the limiter's
-// circuit breaker opens. After Recover it can stay open until more than a second has passed without a call. Run the test under
-// [testing/synctest], so that this takes no real time.
+// After Recover, the circuit breaker of a limiter can stay open until more than a second has passed without a call. Run the test
+// under [testing/synctest], so that this takes no real time.
 type Store struct {
 	// Base is the store that has the records. nil means a store in memory. Do not change it after the first call.
 	Base storage.Store
@@ -57,8 +56,7 @@ func (s *Store) Hang() { s.set(fault{hang: make(chan struct{})}) }
 
 // LoseReplies makes each CompareAndSwap lose its reply from now on. The swaps are applied, unless there is a conflict, but the call
 // fails with [storage.ErrUnavailable], and the error does not wrap [storage.ErrNotApplied]. Load works, so that the caller can see
-// what was applied. A limiter decides an Allow again once after a lost reply, so it can charge twice. If too little is left
-// for that, it denies. Otherwise it fails with [storage.ErrOutcomeUnknown].
+// what was applied.
 func (s *Store) LoseReplies() { s.set(fault{lose: true}) }
 
 // Recover makes the store work from now on. Calls that hang go on.

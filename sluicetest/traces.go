@@ -24,8 +24,7 @@ import (
 //
 //	SLUICE_UPDATE=1 go test ./limits
 //
-// The text left of the arrows stays as it is. This package adds no flag -update, because a test binary that defines a flag twice
-// panics.
+// The text left of the arrows stays as it is.
 func Traces(t *testing.T, pattern string) {
 	t.Helper()
 	variable := os.Getenv("SLUICE_UPDATE")

@@ -4,6 +4,5 @@
 //	next  := decide(found)                  // a pure function
 //	CompareAndSwap(keys, found -> next)     // changes all keys or none; after a conflict, start again
 //
-// Users of a limiter need only the errors of this package. Authors of a store also need package
-// [github.com/sluice-go/sluice/storage/driver].
+// Users of a limiter need only the errors of this package.
 package storage

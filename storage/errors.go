@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// The errors of stores and limiters. None of them is a denial. Test for them with errors.Is. Only the limiter returns
-// ErrOverloaded, ErrOutcomeUnknown and ErrProgram. A store wraps such an error together with that of its database client:
+// The errors of stores and limiters. None of them is a denial. Only the limiter returns ErrOverloaded, ErrOutcomeUnknown
+// and ErrProgram. A store wraps such an error together with that of its database client:
 //
 //	fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 var (
 	// ErrNotApplied means that the call stored nothing and never will, for instance because the server refused it. After
-	// other errors, a write may have been applied. [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and
-	// [ErrSwap] wrap it.
+	// other errors, a write may have been applied. [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap] wrap it.
 	ErrNotApplied = errors.New("storage: nothing was applied")
 
 	// ErrUnavailable means that the database cannot be reached or cannot serve: it is starting, read-only, failing over
@@ -33,8 +32,8 @@ var (
 	// applied in part (ErrPartialWrite).
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
-	// ErrProgram means that the program of a policy in Lua or SQL (see algo.Program) has another result than the policy
-	// in Go. Please report it: one of them or the database has a fault. The decision may have been stored.
+	// ErrProgram means that the program of a policy in Lua or SQL (see algo.Program) has another result than the policy in
+	// Go. Please report it. The decision may have been stored.
 	ErrProgram = errors.New("storage: the program on the server differs from the policy")
 
 	// ErrPartialWrite means that the database applied only a part of a CompareAndSwap or of a request. The limiter does
@@ -51,8 +50,7 @@ var (
 	ErrSwap error = &sentinel{"storage: invalid swap", notApplied}
 )
 
-// KeyError is the error of one key. Its text does not contain the key, because keys may be secret and errors are logged. Find
-// it with errors.As.
+// KeyError is the error of one key. Its text does not contain the key, which may be secret.
 type KeyError struct {
 	Key string
 	Err error

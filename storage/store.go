@@ -25,8 +25,8 @@ func NewVersion() Version {
 type Record struct {
 	Version Version
 	State   []byte
-	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Only Load sets it, unless
-	// documented otherwise.
+	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Only Load sets it, unless documented
+	// otherwise.
 	TTL time.Duration
 }
 
@@ -64,12 +64,11 @@ const (
 // Store loads records and swaps them. It is safe for concurrent use by goroutines and processes. A successful CompareAndSwap
 // takes effect at one instant between its start and its return. A call may have any number of keys.
 //
-// The caller owns the slices and states that it passes in. A store copies the states, and neither modifies the slices nor
-// reads them after the call. The caller also owns the returned records. They share no memory, so it may modify and extend
-// their states.
+// The caller owns the slices and states that it passes in. A store copies the states, and neither modifies the slices nor reads
+// them after the call. The caller also owns the returned records, which share no memory.
 //
-// A store needs no Close: it has no permanent goroutine, and closes no client that it did not open. Its calls return soon
-// after their context ends. A store documents exceptions.
+// A store needs no Close: it has no permanent goroutine, and closes no client that it did not open. Its calls return soon after
+// their context ends. A store documents exceptions.
 //
 // # Errors
 //
@@ -98,8 +97,7 @@ type Store interface {
 	CompareAndSwap(ctx context.Context, swaps ...Swap) (current []Record, swapped bool, err error)
 }
 
-// Purger is a store that may keep expired records until you call Purge. Do so about once a minute in one process, as "sluice
-// serve" does.
+// Purger is a store that may keep expired records until you call Purge. Do so about once a minute in one process.
 type Purger interface {
 	// Purge removes up to max expired records and returns how many, even with an error. It never removes a record that
 	// was written again. If err is nil and removed is below max, all records that had expired when the call began are

@@ -12,12 +12,10 @@
 // For example, 100/m with a burst of 20 admits in any minute at most 120 units with continuous refill, and
 // 40 with interval refill. With the default burst of 100 it is 200 with both.
 //
-// The bound is one less because refill intervals run only while a token is missing.
-//
 // # When not to use it
 //
 // With continuous refill the package decides like package gcra while clocks agree. If they disagree, gcra is
-// stricter. With interval refill two batches can be spent back to back. Package gcra says when to use a window.
+// stricter. With interval refill two batches can be spent back to back. For windows see package gcra.
 //
 // # Timeline
 //
@@ -32,20 +30,13 @@
 //	cost 4                 ok, 0 left
 //	                                      +3: 3 left     +2: full
 //
-// The same with continuous refill, a token every 50/3 ms exactly:
-//
-//	cost 2  ok, 3 left
-//	cost 2    2ms: ok, 1 left, next refill in 14.667ms
-//	cost 2    3ms: denied, retry in 13.667ms
-//
 // If the clock is behind the state, there is no refill before the time in the state. [algo.Policy] describes
 // the exception for large steps of a store's clock.
 //
 // # Source
 //
-// J. S. Turner, New directions in communications, 1986. His bucket leaks, whereas this one is refilled.
-// Fractions of a token are exact; for the few rates that are rounded see [algo.Limit.Rate]. Interval refill
-// needs no fractions.
+// J. S. Turner, New directions in communications, 1986. Fractions of a token are exact; for the few rates that
+// are rounded see [algo.Limit.Rate].
 //
 // # Changed limits
 //
@@ -53,8 +44,7 @@
 // time since that step counts at the new rate.
 //
 //   - With continuous refill, a part of a token counts as a whole token if the weight of a token
-//     changes. 60/m and 1/s are the same rate with the same weight, so no wait changes.
-//   - With interval refill, the time from the start of the interval to that step counts too, modulo
+//     changes. - With interval refill, the time from the start of the interval to that step counts too, modulo
 //     the new Period. If 60/m becomes 1/s and the step was 30.5s into the interval, the next token comes
 //     500ms after the step.
 //

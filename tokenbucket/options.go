@@ -15,8 +15,7 @@ type Options struct {
 	// bucket must refill in less than 2^51 microseconds (71 years).
 	Burst  int64
 	Refill Refill
-	// Cost is the tokens that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
-	// their own cost, so New requires 0 or 1.
+	// Cost is the tokens that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 

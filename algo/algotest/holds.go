@@ -15,9 +15,6 @@ import (
 // RunHolds tests the laws of held units in subtests of t with the names of the laws. New of the subject must return an
 // [algo.Holder], and HeldAtMost is required. A Holder also obeys the laws of Run.
 //
-// It searches random histories of one key, in which holders take units, release them once, and renew them, in time or too late. The
-// clocks step back.
-//
 //	1 HeldUnitsAreInUse      at most Count units are held at any time
 //	2 ReleaseFreesOwnUnits   a second or late release frees no units of another slot
 //	3 RenewalChargesNothing  a renewal in time is allowed, and a late one is denied

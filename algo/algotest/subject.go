@@ -60,7 +60,7 @@ type Subject struct {
 	effort effort // zero: defaultEffort
 }
 
-// Run tests every law in a subtest of t with the law's name, such as TestLaws/RetryIsExact.
+// Run tests each law in a subtest with its name, such as TestLaws/RetryIsExact.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	for i, law := range laws {

@@ -22,8 +22,7 @@ func MayCutConnection(ctx context.Context) bool {
 // ctx, and at least for a second after the call. Without a deadline, it goes on for another second. do must not use memory of
 // the caller. A panic of do reaches the caller. If ctx has ended before, Detached does not call do.
 //
-// Use it for round trips on pooled connections. Database clients close a connection whose round trip is cut short, so callers
-// with short deadlines might never get one.
+// Use it for round trips on pooled connections.
 func Detached[T any](ctx context.Context, do func(ctx context.Context) (T, error)) (T, error) {
 	type result struct {
 		value    T

@@ -1,7 +1,7 @@
 // Package driver is for authors of stores.
 //
 // Implement [storage.Store], and test it with package storagetest. If several processes share the database, also implement
-// [Transactor] or [Server]. Otherwise swaps conflict whenever another process writes between Load and CompareAndSwap.
+// [Transactor] or [Server].
 //
 // A step is a call of the method Step, Refund or Charge of an [algo.Policy]. A program ([algo.Program]) is these methods in
 // Lua or SQL.

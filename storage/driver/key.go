@@ -23,7 +23,7 @@ import (
 // Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and
 // the SHA-256 of the whole part in hexadecimal. No other part contains %#.
 //
-// So different keys have different texts, and no user's key can look like a key of another rule or group.
+// So different keys have different texts.
 type RuleKey struct {
 	Group string // from Options.Group
 	Rule  string // from [Rule]; if it is empty, a Key with three colons can look like a key of a rule
@@ -62,8 +62,7 @@ func (k RuleKey) Append(dst []byte) []byte {
 // escapedSize is the length of the text of an escaped byte.
 const escapedSize = len("%XX")
 
-// IsShort reports whether the text certainly has all parts in full. It is fast, but may return false for a text just below
-// the limits.
+// IsShort reports whether the text certainly has all parts in full. It may return false for a text just below the limits.
 func (k *RuleKey) IsShort() bool {
 	size := len("{}") + len(k.Rule) + escapedSize*(len(k.Group)+len(k.Key))
 	return size <= storage.MaxKey && escapedSize*len(k.Group) <= maxPart || k.isShort()

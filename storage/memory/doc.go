@@ -1,6 +1,6 @@
 // Package memory stores limits in the memory of this process.
 //
-// The zero [Store] is ready for use. Its records are lost when the process ends, and no other process shares them.
+// The zero [Store] is ready for use. Its records are lost when the process ends.
 //
 // # Eviction
 //
@@ -13,10 +13,10 @@
 //
 // If more than 7/8 of MaxKeys records have used at least half of their limit, step 3 comes before step 2.
 //
-// So a key never evicts a key of another rule, and a flood of keys that use little of their limits does not evict a key that
-// has used up its limit. But an attacker who uses up the limits of more than 7/8 of MaxKeys keys evicts exhausted keys,
-// including his own. Set MaxKeys to at least 8/7 of the keys that can be exhausted at the same time, or add a rule whose key
-// the attacker cannot choose, such as the address. If [Stats].Evicted grows, MaxKeys is too small, or someone invents keys.
+// So a flood of keys that use little of their limits does not evict a key that has used up its limit. But an attacker who
+// uses up the limits of more than 7/8 of MaxKeys keys evicts exhausted keys, including his own. Set MaxKeys to at least 8/7
+// of the keys that can be exhausted at the same time, or add a rule whose key the attacker cannot choose, such as the
+// address. If [Stats].Evicted grows, MaxKeys is too small, or someone invents keys.
 //
 // # Memory
 //
@@ -24,12 +24,11 @@
 // addition. Each rule takes up to 19 KB, which is never freed. So bound the number of rules and namespaces
 // (sluice.Options.Namespace), and that of the kinds of policies that a PolicyFor returns (compose.Kind).
 //
-// The store keeps a 104-bit hash of each key. Its seeds are random in each process, so outsiders cannot construct collisions.
-// Among a million records, a new key collides with a probability of 2^-84.
+// The store keeps a 104-bit hash of each key. Its seeds are random in each process. Among a million records, a new key
+// collides with a probability of 2^-84.
 //
 // # Time
 //
-// Records expire by the clock of the store. A limiter without a Clock uses it too. If a limiter has a Clock, a record also
-// lasts until its TTL has passed by that Clock, so limits are exact with a fake clock. Times before 1970 are all equal, and
-// so are those after 2262.
+// Records expire by the clock of the store. If a limiter has a Clock, a record also lasts until its TTL has passed by that
+// Clock. Times before 1970 are all equal, and so are those after 2262.
 package memory

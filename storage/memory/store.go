@@ -14,8 +14,8 @@ import (
 // DefaultMaxKeys is the default of Store.MaxKeys. That many records take about 70 MB.
 const DefaultMaxKeys = 1 << 20
 
-// Store keeps records in memory. It is safe for concurrent use. It must not be copied, and its fields must not change after
-// the first use.
+// Store implements [storage.Store] and [driver.Transactor] in memory. It is safe for concurrent use. It must not be copied, and its
+// fields must not change after the first use.
 type Store struct {
 	locks [maxShards]lock // first, so that each fills a cache line
 
@@ -35,7 +35,6 @@ var (
 	_ storage.Purger    = (*Store)(nil)
 )
 
-// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, now, err
@@ -59,7 +58,6 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	return records, time.Unix(0, at), nil
 }
 
-// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil {
@@ -94,7 +92,6 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 // fewKeys is the number of keys of a transaction up to which it does not allocate.
 const fewKeys = 4
 
-// Transact implements [driver.Transactor].
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
@@ -176,8 +173,8 @@ func decide(u *driver.Update, now time.Time, own, latest int64, locations []loca
 	}
 }
 
-// Purge implements [storage.Purger]. It is optional, because expired records are evicted first. But it saves decisions the
-// time to evict, and frees the memory of rules without records.
+// Purge implements [storage.Purger]. It is optional. It saves decisions the time to evict, and frees the memory of rules without
+// records.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

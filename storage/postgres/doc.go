@@ -4,10 +4,9 @@
 //	store, err := postgres.New(pool, postgres.Options{})
 //	err = store.Migrate(ctx)
 //
-// With a pool, a PL/pgSQL function decides a batch of requests in one round trip. The first statement on a connection needs
-// another one. If another process creates one of the keys at the same moment, the server logs the error "sluice: created
-// meanwhile", and the store sends the batch again. A cancelled call may return only at its deadline; see sluice.Limiter. With a
-// Conn, a Tx or Options.NoFunctions, this process decides in two round trips or more.
+// With a pool, a PL/pgSQL function decides a batch of requests in one round trip. The first statement on a connection needs another
+// one. If another process creates a key at the same moment, the server logs the error "sluice: created meanwhile", and the store
+// sends the batch again. With a Conn, a Tx or Options.NoFunctions, this process decides in two round trips or more.
 //
 // # Permissions
 //
@@ -17,9 +16,8 @@
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON sluice_states TO limiter;
 //	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO limiter;
 //
-// By default every role has the first and the last one. If you have revoked EXECUTE on new functions from PUBLIC, grant it
-// after each Migrate that creates functions. Otherwise decisions fail with "permission denied for function".
-// Options.NoFunctions needs no EXECUTE.
+// By default every role has the first and the last. If you have revoked EXECUTE on new functions from PUBLIC, grant it after each
+// Migrate that creates functions. Options.NoFunctions needs no EXECUTE.
 //
 // # Triggers, rules and policies
 //
@@ -34,19 +32,18 @@
 // only one decision in it. A decision that has several keys and creates one of them takes four round trips, because it needs
 // a savepoint.
 //
-// After an error of the database, roll back and repeat the whole transaction. The error wraps neither storage.ErrContended
-// nor storage.ErrUnavailable, because a retry of the decision alone does not help.
+// After an error of the database, roll back and repeat the whole transaction. The error wraps neither [storage.ErrContended] nor
+// [storage.ErrUnavailable].
 //
 // # PgBouncer
 //
-// PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if max_prepared_statements is
-// above 0. Otherwise the server refuses them (42P05, 26000 or 08P01). The store then repeats the statement, and stops
-// preparing statements. To do so from the start, connect with default_query_exec_mode=exec. In your own transaction the store cannot
-// repeat a statement, so there you need exec or cache_describe. Do not use describe_exec, which may find the statement of
-// another client. In statement mode, PgBouncer refuses transactions, so call [Store.Migrate] on a direct connection.
+// PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if max_prepared_statements is above
+// 0. Otherwise the server refuses them (42P05, 26000 or 08P01). The store then repeats the statement, and stops preparing
+// statements. To do so from the start, connect with default_query_exec_mode=exec. In your own transaction the store cannot repeat a
+// statement, so there you need exec or cache_describe. Do not use describe_exec, which may find the statement of another client. In
+// statement mode, PgBouncer refuses transactions, so call [Store.Migrate] on a direct connection.
 //
-// Unprepared, Load and CompareAndSwap are planned each time, which takes longer than their execution. simple_protocol works
-// only if standard_conforming_strings is on and client_encoding is UTF8, which are the defaults.
+// simple_protocol works only if standard_conforming_strings is on and client_encoding is UTF8, which are the defaults.
 //
 // # Expiry and durability
 //
@@ -66,8 +63,7 @@
 // If the whole table is locked, as by VACUUM FULL, the same holds for decisions by the functions. Other calls fail with
 // storage.ErrUnavailable when their context ends, and lose their connection.
 //
-// If the server is read-only, as a former primary is after a failover, a store on a pool closes the connection. So the pool
-// connects again.
+// If the server is read-only after a failover, a store on a pool closes the connection, so that the pool connects again.
 //
 // If the server or the network hangs, pgx can take 15 s to close a connection. If that happens to all connections of the
 // pool, decisions fail with storage.ErrUnavailable until then.

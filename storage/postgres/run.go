@@ -25,7 +25,6 @@ func (s *Store) Runs(p *algo.Program) bool {
 	return isPool && s.functions != nil && s.functions.Runs(p)
 }
 
-// Place implements [driver.Server].
 func (s *Store) Place(...string) (server, slot string, err error) { return "", "", nil }
 
 // Run implements [driver.Server]. It sends the batches one after the other.

@@ -65,10 +65,10 @@ func indexName(table string) string {
 // startup. If nothing is missing, it needs no right to create anything, and the session may be read-only. It fails if the
 // table lacks a column. Its errors are those of a [storage.Store].
 //
-// Without Options.Schema, it looks for the table in search_path, and creates the rest in the schema of the table. The names
-// of functions begin with sluice_ and end in a hash, so processes with different versions of this module can share a table.
-// You may drop functions that no process uses. After a rename of the schema, Migrate replaces the functions, which only their
-// owner may do.
+// Without Options.Schema, it looks for the table in search_path, and creates the rest in the schema of the table. The names of
+// functions begin with sluice_ and end in a hash, so processes with different versions of this module can share a table. You
+// may drop functions that no process uses. After a rename of the schema, Migrate replaces the functions, which only their owner
+// may do.
 //
 // Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX CONCURRENTLY before. If the
 // server ends Migrate in favour of others, it tries again for five seconds. In your own transaction it tries once, and the

@@ -49,7 +49,7 @@ type DB interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Store keeps records in a table. It is safe for concurrent use if its DB is.
+// Store implements [storage.Store] and [driver.Server] in a table. It is safe for concurrent use if its DB is.
 type Store struct {
 	db               DB
 	options          Options
@@ -97,7 +97,6 @@ func New(db DB, o Options) (*Store, error) {
 // standardFunctions returns the functions for the algorithms of this module.
 var standardFunctions = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(standardPrograms()...) })
 
-// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
 		return nil, now, ctx.Err()
@@ -124,7 +123,6 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	return records, now, nil
 }
 
-// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil || len(swaps) == 0 {

@@ -2,12 +2,12 @@
 // the servers of a redis.Ring. It takes any client of github.com/redis/go-redis/v9 and never closes it.
 //
 // A Lua script decides a batch of requests. A script of 64 requests takes the server 0.2 to 0.4 ms. go-redis never retries a
-// write, whatever its MaxRetries is, because the limiter itself decides again after a lost reply.
+// write, whatever its MaxRetries is.
 //
 // # Settings of the client
 //
 // Set ContextTimeoutEnabled. Without it, the connection of a call that has ended stays in use until the ReadTimeout, and each
-// call takes longer. With it, a cancelled call may return only at its deadline; see sluice.Limiter.
+// call takes longer. With it, a cancelled call may return only at its deadline; see [sluice.Limiter].
 //
 // Set DialerRetries to 1. By default, go-redis retries a refused connection for half a second, and FailOpen and FailLocal
 // decide only after that. If the deadline passes meanwhile, the error is storage.ErrOutcomeUnknown instead of
@@ -40,8 +40,7 @@
 //
 // # Expiry
 //
-// A record expires at most one millisecond after its TTL. If the limiter's clock is ahead of the server's, the record is kept
-// for longer by that time. There is nothing to purge.
+// A record expires at most one millisecond after its TTL. There is nothing to purge.
 //
 // # Data loss
 //
@@ -53,9 +52,9 @@
 // # Failures
 //
 // During a failover, and until a Ring has reassigned the keys of a lost server, decisions fail with storage.ErrUnavailable,
-// or with storage.ErrOutcomeUnknown if a reply is lost and the limiter cannot decide again in time. The limiter recovers by
-// itself. If a lost node has no replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a
-// slot moves, a decision fails if its keys are on both nodes.
+// or with storage.ErrOutcomeUnknown if a reply is lost and the limiter cannot decide again in time. If a lost node has no
+// replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a slot moves, a decision fails if
+// its keys are on both nodes.
 //
 // A client with ReadOnly, RouteByLatency or RouteRandomly also sends all scripts to primaries, so it reads no old records.
 package redis

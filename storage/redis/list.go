@@ -15,9 +15,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// List implements [storage.Lister]. It sends the command SCAN, for which the user of the client needs the permission +scan. For
-// each page the server reads about max names of the database, so a page can have no keys. In a Redis Cluster or a Ring, List reads
-// one server after the other.
+// List implements [storage.Lister]. For each page the server reads about max names of the database, so a page can have no keys. In
+// a Redis Cluster or a Ring, List reads one server after the other.
 //
 // Keys can be missing if a server restarts, fails over or moves slots during the listing, or if a server of a Ring does not answer.
 // If the Options.Prefix of another store begins with that of s, List also lists keys of that store.

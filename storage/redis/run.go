@@ -22,12 +22,10 @@ import (
 //go:embed run.lua
 var runLua string
 
-// Runs implements [driver.Server].
 func (s *Store) Runs(p *algo.Program) bool {
 	return program.Every(p, func(p *algo.Program) bool { return p.Name != "" && p.Lua != "" })
 }
 
-// Run implements [driver.Server].
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	var commands []*command
 	for _, b := range batches {

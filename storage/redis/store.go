@@ -35,7 +35,7 @@ type Options struct {
 	Proxy bool
 }
 
-// Store keeps records in Redis. It is safe for concurrent use.
+// Store implements [storage.Store] and [driver.Server] in Redis. It is safe for concurrent use.
 type Store struct {
 	client        redis.UniversalClient
 	prefix        string
@@ -85,7 +85,6 @@ var loadLua string
 
 var loadScript = newScript(loadLua)
 
-// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
 		return nil, now, ctx.Err()
@@ -144,7 +143,6 @@ var swapLua string
 
 var swapScript = newScript(swapLua)
 
-// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil || len(swaps) == 0 {

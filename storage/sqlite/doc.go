@@ -5,10 +5,9 @@
 //	store, err := sqlite.New(db, sqlite.Options{})
 //	err = store.Migrate(ctx)
 //
-// Decisions are made in Go, in one transaction for all waiting callers of a limiter. It excludes all other writers, so there
-// are no conflicts. With the settings below, it holds SQLite's write lock for some tens of microseconds. Several processes
-// may share the file. A write waits for the lock as long as busy_timeout and the context allow. Then it fails with
-// storage.ErrContended, and the limiter retries.
+// Decisions are made in Go, in one transaction for all waiting callers of a limiter. It excludes all other writers, so there are no
+// conflicts. Several processes may share the file. A write waits for the lock as long as busy_timeout and the context allow. Then it
+// fails with storage.ErrContended, and the limiter retries.
 //
 // # Settings
 //
@@ -18,7 +17,7 @@
 //   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's default, they wait for the
 //     disk only at a checkpoint. With FULL, each write waits once, and without WAL several times. On most disks, both are
 //     slower by a factor of ten or more.
-//   - _stmt_cache_size=16: without it, a decision takes up to half as long again. The driver has it since v1.14.42.
+//   - _stmt_cache_size=16: without it, a decision takes up to half as long again.
 //   - _busy_timeout: the driver's default, 5000, is enough. With 0, a write fails at once if the database is locked, and
 //     the limiter retries. Opening a connection can wait for the whole busy_timeout, even if the context ends before.
 //     So let the pool keep enough connections (SetMaxIdleConns).
@@ -41,14 +40,12 @@
 // If a BEFORE trigger drops a write, the call fails, and a retry does not help. Purge fails if it cannot remove an expired
 // record. The store does not notice writes of AFTER triggers, so they must not write the table.
 //
-// SQLite has one writer at a time, so transactions of other work delay decisions. A decision inside your own write transaction
-// fails at its timeout, so decide before you begin. In WAL mode, the log grows during a long read transaction. The next write after
-// it copies the whole log into the database. Decisions wait for that too, at most until their timeout.
+// SQLite has one writer at a time, so transactions of other work delay decisions. A decision inside your own write transaction fails
+// at its timeout, so decide before you begin. In WAL mode, the log grows during a long read transaction. The next write after it
+// copies the whole log into the database, and decisions wait for that.
 //
-// Do not delete the file while a process uses it. In WAL mode, the process goes on with the deleted file, and others begin with a new
-// one.
+// Do not delete the file while a process uses it.
 //
-// Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or SetMaxOpenConns(1), and no
-// ConnMaxLifetime or ConnMaxIdleTime, because the database ends with its last connection. If your own transaction holds the
-// only connection, decisions wait for it.
+// Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or SetMaxOpenConns(1), and no ConnMaxLifetime
+// or ConnMaxIdleTime, because the database ends with its last connection.
 package sqlite

@@ -26,7 +26,7 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// Store keeps records in a table. It is safe for concurrent use.
+// Store implements [storage.Store] and [driver.Transactor] in a table. It is safe for concurrent use.
 type Store struct {
 	db    *sql.DB
 	table string
@@ -60,7 +60,6 @@ func New(db *sql.DB, o Options) (*Store, error) {
 
 func (s *Store) now() int64 { return s.clock().UnixNano() }
 
-// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, now, err
@@ -102,7 +101,6 @@ func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record,
 	return records, nil
 }
 
-// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil || len(swaps) == 0 {

@@ -8,7 +8,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Transact implements [driver.Transactor].
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)

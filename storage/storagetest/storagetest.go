@@ -10,8 +10,6 @@
 //			}
 //		})
 //	}
-//
-// The checks never sleep: the harness advances the time.
 package storagetest
 
 import (

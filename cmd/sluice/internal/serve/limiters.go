@@ -136,7 +136,7 @@ func (l *limiters) check(request decisionRequest) *problem {
 
 // warnNoActual logs that a response does not report the actual cost.
 func (s *Server) warnNoActual(r *config.Rule, problem string) {
-	s.sampled.Warn("a response does not report its cost, so the estimate stays charged", "rule", r.Name, "header", r.Cost.Actual, "problem", problem)
+	s.sampled.Warn("a response does not report its cost, so the estimate stays charged; set the header in the upstream, as a whole number", "rule", r.Name, "header", r.Cost.Actual, "problem", problem)
 }
 
 // needsLength reports whether a rule would deny the request only because its length is

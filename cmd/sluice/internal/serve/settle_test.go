@@ -166,7 +166,7 @@ rules:
 
 	fetch(t, w.proxyURL("/?header=secret"))
 	require.Equal(t, []int64{440}, w.remaining("/"), "the estimate")
-	require.Contains(t, w.logged.String(), `level=WARN msg="a response does not report its cost, so the estimate stays charged" rule=tokens header=X-Ratelimit-Used `+
+	require.Contains(t, w.logged.String(), `level=WARN msg="a response does not report its cost, so the estimate stays charged; set the header in the upstream, as a whole number" rule=tokens header=X-Ratelimit-Used `+
 		`problem="the header is not one whole number of at least 0"`)
 	require.NotContains(t, w.logged.String(), "secret")
 	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
