@@ -51,11 +51,16 @@ const (
 // retryBusy calls do until the database is not locked, or until ctx or timeout ends.
 func retryBusy(ctx context.Context, timeout time.Duration, do func() error) error {
 	start, backoff := time.Now(), firstBackoff
+	var busy error
 	for {
 		err := do()
-		if err == nil || !isBusy(err) {
+		switch {
+		case err != nil && err == ctx.Err() && busy != nil:
+			return fmt.Errorf("%w: %w", busy, err)
+		case err == nil || !isBusy(err):
 			return err
 		}
+		busy = err
 		waited := time.Since(start)
 		switch {
 		case waited >= timeout:

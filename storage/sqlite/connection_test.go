@@ -344,6 +344,30 @@ func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 }
 
 // The busy_timeout of the connections is 20 seconds. Without it, Migrate and Purge wait all the same.
+// busyOnce is a connector whose first connection finds the database locked. The others take longer than their context.
+type busyOnce struct{ tried bool }
+
+func (c *busyOnce) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	if !c.tried {
+		c.tried = true
+		return nil, sqlite3.Error{Code: sqlite3.ErrBusy}
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (c *busyOnce) Driver() sqldriver.Driver { return nil }
+
+func TestContextThatEndsAfterALockIsContention(t *testing.T) {
+	db := sql.OpenDB(new(busyOnce))
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, _, err := storeOn(t, db, sqlite.Options{}).Load(ctx, "a")
+	require.ErrorIs(t, err, storage.ErrContended)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 func TestContextEndsTheWaitForTheLock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short skips tests that wait for a lock")
