@@ -16,6 +16,7 @@
 //	@100ms  a   4    -> deny    1    never 200ms
 //
 // Write the events, and let [Traces] write the decisions: see SLUICE_UPDATE there. "sluice replay --check" runs traces too.
+// A trace has no release and no renewal of held units.
 //
 // # Limits of the format
 //
