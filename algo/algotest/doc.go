@@ -1,4 +1,6 @@
-// Package algotest tests the laws that every rate limiting algorithm must obey.
+// Package algotest tests the laws that every rate limiting algorithm must obey, because the rest of sluice
+// depends on them. It searches for histories that break a law. A history is a list of operations (Step,
+// Charge and Refund) with their times.
 //
 //	func TestLaws(t *testing.T) {
 //		algotest.Run(t, algotest.Subject{
@@ -11,6 +13,8 @@
 //	}
 //
 // # The laws
+//
+// A failure prints the exact text of its law.
 //
 //	 1 Deterministic       the same arguments give the same result, and are not modified
 //	 2 NewKeyIsEmpty       empty bytes and an expired state decide alike
@@ -38,11 +42,23 @@
 // # The search
 //
 // Two searches test each law. The first goes from state to state under small limits: counts up to 6, and
-// periods up to 12us, or up to 12 times [Subject.Tick]. The second uses random limits, and random histories
-// of Step, Charge and Refund. Law 8 has a third search, for the most units that any caller can get under the
-// small limits.
+// periods up to 12us, or up to 12 times [Subject.Tick]. For the smallest limits it tries most states, and for
+// the others a sample. The second uses random limits and histories from the whole valid range. Law 8 has a
+// third search, for the most units that any caller can get under the small limits.
 //
-// A failure prints the text of its law, and the shortest history found, as a trace.
+// A failure shows the shortest history found, as a trace:
+//
+//	algotest: law 5, RetryIsExact, is broken by reference (seed 1):
+//	    the same cost is denied until 1us before RetryAfter, and allowed at RetryAfter
+//
+//	    cost 2 is denied at @0s with RetryAfter 1µs, and still denied at @1µs
+//
+//	    policy reference 1/us
+//	    #at key cost    verdict left retry reset
+//	    @0s a   2    -> ok      0    0s    2µs
+//	    # checked at @0s, state 7201...
+//	    # step   @0s cost 2: deny, left 0, retry 1µs, next 1µs, reset 2µs
+//	    # peek   @1µs cost 2: deny, left 1, retry 1µs, next 1µs, reset 1µs
 //
 // Every run makes the same searches. They take a few seconds for each subject, less with the flag -short or
 // the race detector, and more if the environment variable SLUICE_LONG_LAWS is not empty.
