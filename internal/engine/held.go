@@ -61,12 +61,15 @@ func (q *queue) heldKey(r *Request) string {
 // free.
 func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	key := q.firstHeld(r)
+	if key == "" {
+		return errHeld // the batches can decide it again
+	}
 	unlock, err := q.lock(ctx, r, heldPrefix+key)
 	if err != nil {
 		return final{err}
 	}
 	defer unlock()
-	if key == "" || q.firstHeld(r) != key { // another request has found that the key is free
+	if q.firstHeld(r) != key { // another request has found that the key is free
 		return errHeld
 	}
 	q.probes.Add(1)
