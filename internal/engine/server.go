@@ -238,7 +238,8 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 	default:
 		if last := members[len(members)-1]; last.err == nil {
 			for i := range last.Items {
-				if f := &last.Items[i].Found; f.Version != 0 && f.TTL == 0 { // the server returns it only if the key was denied
+				// The server returns a TTL only if the key was denied. With the shortest TTL, the cache keeps asking the server.
+				if f := &last.Items[i].Found; f.Version != 0 && f.TTL == 0 {
 					f.TTL = 1
 				}
 			}
