@@ -207,10 +207,16 @@ var options = map[string]option{
 		return err == nil && v != "" && s.zone != time.Local
 	}},
 	"ttl": {"a duration in whole microseconds from 1ms to 365d, such as 30s", " (the time after which a unit returns)", func(s *settings, v string) bool {
-		limit, err := algo.ParseLimit("1/" + v)
-		s.ttl = limit.Period
+		var err error
+		s.ttl, err = parsePeriod(v)
 		return err == nil && s.ttl >= inflight.MinTTL && s.ttl <= inflight.MaxTTL
 	}},
+}
+
+// parsePeriod parses a duration that is written like the period of a limit.
+func parsePeriod(text string) (time.Duration, error) {
+	limit, err := algo.ParseLimit("1/" + text)
+	return limit.Period, err
 }
 
 func count(n *int64, value string, most int64) bool {
@@ -357,8 +363,7 @@ func (p *specParser) penalty(name specWord) (algo.Policy, error) {
 	if !ok {
 		return nil, p.missing(w, "for=DURATION, the length of the penalty, for instance "+example)
 	}
-	limit, err := algo.ParseLimit("1/" + value)
-	length := limit.Period
+	length, err := parsePeriod(value)
 	if err != nil || length < MinPenalty {
 		return nil, p.fail(w, "for= takes a duration in whole microseconds from 1ms to %s, such as 1h, not %s", algo.FormatDuration(algo.MaxPeriod.Truncate(time.Hour)), errtext.Quote(value))
 	}
