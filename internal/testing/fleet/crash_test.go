@@ -65,17 +65,7 @@ func TestKilledProcessLosesNothingInSQLite(t *testing.T) {
 	address := sqliteFile(t)
 	f := newFleet(t, address, longWindow, longTimeout)
 	f.task.Callers, f.task.Think, f.task.Careful = 8, thinkTime, true
-	living, killed := []int{0, 1, 2, 3}, []int(nil)
-	f.start(len(living))
-	for range 3 {
-		f.await("admissions", living, admissions, 3)
-		f.members[living[1]].kill()
-		killed = append(killed, living[1])
-		living = append([]int{living[0]}, append(living[2:], len(f.members))...)
-		f.start(1)
-	}
-	f.await("admissions", living, admissions, 3)
-	f.finish(killed...)
+	f.runWithKills(3)
 	v := f.requireValidEventually()
 	for _, e := range v.entries {
 		require.Empty(t, e.Err)

@@ -179,6 +179,23 @@ func (f *fleet) finish(killed ...int) {
 	}
 }
 
+// runWithKills runs four members, and kills one and starts another three times. Before each change, and at the end, all living members
+// get that many admissions.
+func (f *fleet) runWithKills(n int64) {
+	f.t.Helper()
+	living, killed := []int{0, 1, 2, 3}, []int(nil)
+	f.start(len(living))
+	for range 3 {
+		f.await("admissions", living, admissions, n)
+		f.members[living[1]].kill()
+		killed = append(killed, living[1])
+		living = append([]int{living[0]}, append(living[2:], len(f.members))...)
+		f.start(1)
+	}
+	f.await("admissions", living, admissions, n)
+	f.finish(killed...)
+}
+
 // newVerifier reads the journals of all members and the stored states.
 func (f *fleet) newVerifier() *verifier {
 	f.t.Helper()

@@ -67,17 +67,7 @@ func TestKilledProcessesThatBuyAheadStayWithinTheBound(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, address(t), 0, longTimeout)
 			f.task.Prepays, f.task.Callers = true, 8
-			living, killed := []int{0, 1, 2, 3}, []int(nil)
-			f.start(len(living))
-			for range 3 {
-				f.await("admissions", living, admissions, 300)
-				f.members[living[0]].kill()
-				killed = append(killed, living[0])
-				living = append(living[1:], len(f.members))
-				f.start(1)
-			}
-			f.await("admissions", living, admissions, 300)
-			f.finish(killed...)
+			f.runWithKills(300)
 			requireWithinBound(t, readJournals[prepaidEntry](f))
 		})
 	}
