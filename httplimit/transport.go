@@ -26,8 +26,8 @@ import (
 //
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time until there are more. Transport sends
 // at most r more requests, and one more after t. If no response reports more, it sends another one after each further t, or each
-// minute if t is longer. After the first response, the server denies no request, if the limit counts requests, no other client shares
-// it, all routes report it, the Limiter delays no request, and each response arrives within a second.
+// minute if t is longer. After the first response, the server denies no request. This holds if the limit counts requests, no other
+// client shares it, all routes report it, the Limiter delays no request, and each response arrives within a second.
 //
 // A request without a response counts as sent, unless it failed with a net.OpError whose Op is "dial". If a response does not report
 // the limit after t has passed, Transport forgets the limit. With more than 64 servers, it forgets those that delay no requests now.

@@ -47,5 +47,6 @@
 // Do not delete the file while a process uses it.
 //
 // Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or SetMaxOpenConns(1), and no ConnMaxLifetime
-// or ConnMaxIdleTime, because the database ends with its last connection.
+// or ConnMaxIdleTime, because the database ends with its last connection. If your own transaction holds the
+// only connection, decisions wait for it.
 package sqlite
