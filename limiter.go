@@ -12,7 +12,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/internal/engine/denials"
-	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -48,7 +47,6 @@ type Limiter[T any] struct {
 	memory  *memory.Store  // decides if the store is in memory; then there is no engine
 	engine  *engine.Engine // decides otherwise
 	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
-	server  bool           // the store can run programs
 	mayHold bool           // a rule may have a policy whose units are held
 	waits   waitQueues     // of calls of Wait
 	purses  *purses        // of calls that were bought ahead; nil without Options.Prepay
@@ -118,10 +116,8 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	if o.Prepay.Calls > 0 {
 		l.purses = &purses{all: make(map[string]*purse)}
 	}
-	if _, l.server = store.(driver.Server); l.server {
-		for i := range l.rules {
-			l.rules[i].program = policy.ProgramOf(l.rules[i].Policy)
-		}
+	for i := range l.rules {
+		l.rules[i].program = l.engine.Program(l.rules[i].Policy)
 	}
 	return l, nil
 }
@@ -410,17 +406,19 @@ func (l *Limiter[T]) fallBack(ctx context.Context, op driver.Op, upTo int64, ite
 }
 
 // uses returns what an engine needs to know about the results.
-func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
-	uses := make([]engine.Use, len(results))
+func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []driver.Use {
+	uses := make([]driver.Use, len(results))
 	for i := range results {
 		r := &results[i]
-		uses[i] = engine.Use{Op: operation(op, r.Cost), Cost: max(r.Cost, -r.Cost), Shadow: r.Shadow}
-		if l.server && op != driver.Peek && op != driver.Reset {
-			if rule := l.ruleOf(r.Rule); rule.PolicyFor == nil && !r.held {
-				uses[i].Program = rule.program
-			} else {
-				uses[i].Program = policy.ProgramOf(r.Policy)
-			}
+		u := &uses[i]
+		*u = driver.Use{Op: operation(op, r.Cost), Cost: min(max(r.Cost, -r.Cost), algo.MaxLevel), Shadow: r.Shadow}
+		if u.Op > driver.Charge || u.Cost == 0 {
+			continue // no program does it
+		}
+		if rule := l.ruleOf(r.Rule); rule.PolicyFor == nil && !r.held {
+			u.Program = rule.program
+		} else {
+			u.Program = l.engine.Program(r.Policy)
 		}
 	}
 	return uses

@@ -1,6 +1,9 @@
 package algo
 
-import _ "embed"
+import (
+	_ "embed"
+	"slices"
+)
 
 // Portable is a policy whose methods Step, Refund and Charge can also run on a database server. A limiter then
 // decides in one round trip. The methods in Go are the definition.
@@ -55,6 +58,12 @@ type Program struct {
 
 	// Parts are the programs of the parts of a compose.Stack, in the order of their states.
 	Parts []Program
+}
+
+// Equal reports whether two programs have the same code and arguments.
+func (p *Program) Equal(other *Program) bool {
+	return p == other || p.Name == other.Name && p.Lua == other.Lua && p.SQL == other.SQL && slices.Equal(p.Args, other.Args) &&
+		slices.EqualFunc(p.Parts, other.Parts, func(a, b Program) bool { return a.Equal(&b) })
 }
 
 //go:embed prelude.lua

@@ -24,8 +24,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/internal/engine/denials"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -174,14 +176,20 @@ func (e *Engine) Await(ctx context.Context, done <-chan struct{}, items []driver
 	return nil
 }
 
+// Program returns the program of a policy, for [Request].Uses. It is nil if the store cannot run it.
+func (e *Engine) Program(p algo.Policy) *algo.Program {
+	if program := policy.ProgramOf(p); program != nil && e.server != nil && e.server.Runs(program) {
+		return program
+	}
+	return nil
+}
+
 // takesBatches reports whether the store can decide a request in a batch.
 func (e *Engine) takesBatches(r *Request) bool {
 	if e.server == nil {
 		return e.transactor != nil && r.writes()
 	}
-	return r.Times >= 0 && int(r.Times) <= math.MaxInt32/max(len(r.Uses), 1) && !slices.ContainsFunc(r.Uses, func(u Use) bool {
-		return u.Op > driver.Charge || u.Program == nil || u.Cost < 1 || !e.server.Runs(u.Program)
-	})
+	return r.Times >= 0 && int(r.Times) <= math.MaxInt32/max(len(r.Uses), 1) && !slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Program == nil })
 }
 
 // queueOf returns the queue for the server that keeps the keys of a request, and their slot.

@@ -321,7 +321,7 @@ func (f server) decide(b *driver.Batch, r *driver.Request, states map[int]string
 func (f server) once(b *driver.Batch, uses []driver.Use, states map[int]string) (applied int) {
 	next := maps.Clone(states)
 	for _, u := range uses {
-		allowed, state, err := step(b.Programs[u.Program], u.Op, states[u.Key], b.At, u.Cost)
+		allowed, state, err := step(u.Program, u.Op, states[u.Key], b.At, u.Cost)
 		switch {
 		case err != nil && !u.Shadow:
 			return driver.Damaged
@@ -406,11 +406,12 @@ func lastOf(state string) time.Time {
 // call is a request for one unit of each key, unless a test changes its uses.
 type call struct {
 	engine.Request
-	allowed bool
-	retry   time.Duration // of the last use that a spacing policy denied
-	states  []string      // of the last evaluation
-	times   []time.Time   // of all evaluations
-	before  func() error  // is called before each evaluation
+	programs []*algo.Program // of Evaluate
+	allowed  bool
+	retry    time.Duration // of the last use that a spacing policy denied
+	states   []string      // of the last evaluation
+	times    []time.Time   // of all evaluations
+	before   func() error  // is called before each evaluation
 
 	stats    engine.Stats
 	err      error
@@ -428,7 +429,7 @@ func newCallOf(op driver.Op, program *algo.Program, keys ...string) *call {
 	c.Evaluator = c
 	for _, key := range keys {
 		c.Items = append(c.Items, driver.Item{Key: driver.RuleKey{Key: key}})
-		c.Uses = append(c.Uses, engine.Use{Op: op, Program: program, Cost: 1})
+		c.Uses, c.programs = append(c.Uses, driver.Use{Op: op, Cost: 1}), append(c.programs, program)
 	}
 	return c
 }
@@ -453,7 +454,7 @@ func (c *call) Evaluate(now time.Time, items []driver.Item, _ bool) (applied int
 			}
 			continue
 		}
-		allowed, next, err := step(u.Program, u.Op, state, now, u.Cost)
+		allowed, next, err := step(c.programs[i], u.Op, state, now, u.Cost)
 		switch {
 		case err != nil && !u.Shadow:
 			return 0, err
@@ -464,7 +465,7 @@ func (c *call) Evaluate(now time.Time, items []driver.Item, _ bool) (applied int
 				*change = driver.Change{Verb: driver.Delete}
 			}
 		case !u.Shadow:
-			c.deny(u.Program, state, now)
+			c.deny(c.programs[i], state, now)
 		}
 	}
 	if !c.allowed {

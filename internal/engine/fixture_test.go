@@ -48,6 +48,7 @@ type fixture struct {
 	*testing.T
 	way
 	store  *fakeStore
+	server driver.Server // store, or nil
 	engine *engine.Engine
 	group  sync.WaitGroup
 }
@@ -65,6 +66,7 @@ func forEachWay(t *testing.T, ways []way, o engine.Options, test func(b *fixture
 			synctest.Test(t, func(t *testing.T) {
 				b := &fixture{T: t, way: w, store: newFakeStore()}
 				store := w.open(b.store)
+				b.server, _ = store.(driver.Server)
 				b.engine = engine.New(store, o)
 				defer b.end()
 				test(b)
@@ -103,7 +105,12 @@ func (b *fixture) run(ctx context.Context, c *call) {
 	began := time.Now()
 	defer func() { c.panicked, c.returned, c.took = recover(), true, time.Since(began) }()
 	r := &c.Request
-	if r.Expired = nil; ctx.Err() == nil && !slices.ContainsFunc(r.Uses, func(u engine.Use) bool { return u.Op != driver.Allow }) {
+	for i, p := range c.programs {
+		if u := &r.Uses[i]; b.server != nil && u.Op <= driver.Charge && b.server.Runs(p) {
+			u.Program = p
+		}
+	}
+	if r.Expired = nil; ctx.Err() == nil && !slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Op != driver.Allow }) {
 		var denied bool
 		denied, r.Expired = b.engine.Deny(began, began, r.Items, func(now time.Time) (time.Duration, bool) {
 			if _, err := r.Evaluator.Evaluate(now, r.Items, false); err != nil {

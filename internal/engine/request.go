@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage"
@@ -20,7 +19,7 @@ import (
 // Decide has returned, so its memory must not be used again.
 type Request struct {
 	Items     []driver.Item // their keys are different from each other
-	Uses      []Use         // one for each item
+	Uses      []driver.Use  // of the items with the same indexes; Key has no meaning; without a Program, the request is decided in Go
 	Evaluator Evaluator
 	Times     int32           // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
 	FailFast  bool            // do not retry until the deadline if no connection can be made
@@ -48,14 +47,6 @@ type Request struct {
 	err error // of the attempt; belongs to the goroutine that sends the request until done is closed
 }
 
-// Use is the operation of a request on one key.
-type Use struct {
-	Op      driver.Op
-	Program *algo.Program // the step on the server; nil if there is none
-	Cost    int64
-	Shadow  bool
-}
-
 // Evaluator decides a request on states. Only one goroutine at a time calls it, which need not be the caller's. Its panics
 // reach the caller of Decide.
 type Evaluator interface {
@@ -75,17 +66,17 @@ type Evaluator interface {
 // givesBack reports whether a use of the request gives units back. Such a request must not be
 // repeated if the reply to its first attempt was lost.
 func (r *Request) givesBack() bool {
-	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op == driver.Refund || u.Op == driver.Reset })
+	return slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Op == driver.Refund || u.Op == driver.Reset })
 }
 
 // writes reports whether the request can change anything.
 func (r *Request) writes() bool {
-	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Peek })
+	return slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Op != driver.Peek })
 }
 
 // allows reports whether the request takes units if they are there, and does nothing else.
 func (r *Request) allows() bool {
-	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Allow })
+	return !slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Op != driver.Allow })
 }
 
 // final marks an error of an attempt after which there is no other one.

@@ -11,7 +11,7 @@ import (
 func (e *Engine) Reset(ctx context.Context, key string) (existed bool, err error) {
 	r := &Request{
 		Items:     []driver.Item{{Key: driver.RuleKey{Rule: key}}}, // its text is the key
-		Uses:      []Use{{Op: driver.Reset}},
+		Uses:      []driver.Use{{Op: driver.Reset}},
 		Evaluator: deletion{},
 	}
 	_, err = e.Decide(ctx, r)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -82,7 +81,7 @@ func (s *slotBatch) build(e *Engine) {
 		uses := s.addUses(r, places)
 		if len(uses) == 1 && uses[0].Op == driver.Allow && r.Times <= 1 {
 			latest := &s.latest[uses[0].Key]
-			if *latest >= 0 && b.Requests[*latest].Uses[0] == uses[0] {
+			if *latest >= 0 && areEqual(b.Requests[*latest].Uses[0], uses[0]) {
 				b.Requests[*latest].Times++
 				s.members[*latest] = append(s.members[*latest], r)
 				continue
@@ -104,26 +103,16 @@ func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
 			at = len(b.Keys)
 			b.Keys, s.latest, places[key] = append(b.Keys, key), append(s.latest, -1), at
 		}
-		u := &r.Uses[i]
-		s.uses = append(s.uses, driver.Use{Key: at, Op: u.Op, Shadow: u.Shadow, Cost: min(u.Cost, algo.MaxLevel), Program: s.program(u.Program)})
+		u := r.Uses[i]
+		u.Key = at
+		s.uses = append(s.uses, u)
 	}
 	return s.uses[start:len(s.uses):len(s.uses)]
 }
 
-// program returns the index of a program in the batch.
-func (s *slotBatch) program(program *algo.Program) int {
-	b := &s.batch
-	i := slices.IndexFunc(b.Programs, func(p *algo.Program) bool { return p == program || sameProgram(p, program) })
-	if i < 0 {
-		i = len(b.Programs)
-		b.Programs = append(b.Programs, program)
-	}
-	return i
-}
-
-func sameProgram(a, b *algo.Program) bool {
-	return a.Name == b.Name && a.Lua == b.Lua && slices.Equal(a.Args, b.Args) &&
-		slices.EqualFunc(a.Parts, b.Parts, func(a, b algo.Program) bool { return sameProgram(&a, &b) })
+// areEqual reports whether two uses do the same on the same key.
+func areEqual(a, b driver.Use) bool {
+	return a.Key == b.Key && a.Op == b.Op && a.Shadow == b.Shadow && a.Cost == b.Cost && a.Program.Equal(b.Program)
 }
 
 // replay evaluates the requests on the states that the server found, in order, and compares the outcomes with the server's.

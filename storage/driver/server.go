@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -36,7 +37,6 @@ type Batch struct {
 	Now      time.Time
 	Margin   time.Duration
 	Keys     []string // no duplicates
-	Programs []*algo.Program
 	Requests []Request
 
 	// Run sets the fields from here on. If Err is not nil, the others have no meaning.
@@ -50,6 +50,23 @@ type Batch struct {
 	// ErrContended, another transaction may have the lock of the key. The limiter then probes the lock with a
 	// CompareAndSwap that deletes no record, and sends the requests again when it succeeds or conflicts.
 	KeyErr []error
+}
+
+// Programs returns the programs of the uses, equal ones once.
+func (b *Batch) Programs() (programs []*algo.Program) {
+	for i := range b.Requests {
+		for j := range b.Requests[i].Uses {
+			if p := b.Requests[i].Uses[j].Program; IndexOfProgram(programs, p) < 0 {
+				programs = append(programs, p)
+			}
+		}
+	}
+	return programs
+}
+
+// IndexOfProgram returns the index of the first program that is equal to p, or -1.
+func IndexOfProgram(programs []*algo.Program, p *algo.Program) int {
+	return slices.IndexFunc(programs, p.Equal)
 }
 
 // Request is one request of a batch, or several equal ones.
@@ -71,10 +88,10 @@ const (
 // Use is one operation of a request, on a key of its own.
 type Use struct {
 	Key     int // index into Batch.Keys
-	Program int // index into Batch.Programs
 	Op      Op
-	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
-	Cost    int64 // from 1 to algo.MaxLevel
+	Shadow  bool          // the use never denies; it is skipped if the program cannot read its state
+	Cost    int64         // from 1 to algo.MaxLevel
+	Program *algo.Program // one that Runs reports
 }
 
 // Op is the kind of an operation. A [Server] runs the first three.

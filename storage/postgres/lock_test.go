@@ -156,9 +156,10 @@ func TestRunWithALockedKey(t *testing.T) {
 		run(t, s, requestEach("a", "b", "c"))
 		holder := begin(t, p)
 		spend(t, holder, table, "b", 1)
+		_, program := twoAnHour()
 		request := func(keys ...int) (r driver.Request) {
 			for _, key := range keys {
-				r.Uses = append(r.Uses, driver.Use{Key: key, Cost: 1})
+				r.Uses = append(r.Uses, driver.Use{Key: key, Cost: 1, Program: program})
 			}
 			return r
 		}

@@ -174,11 +174,20 @@ func twoAnHour() (algo.Policy, *algo.Program) {
 // requestEach returns a batch with a request for a unit of each key. The limit of a key is 2.
 func requestEach(keys ...string) *driver.Batch {
 	_, p := twoAnHour()
-	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{p}}
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys}
 	for i := range keys {
-		b.Requests = append(b.Requests, driver.Request{Times: 1, Uses: []driver.Use{{Key: i, Cost: 1}}})
+		b.Requests = append(b.Requests, driver.Request{Times: 1, Uses: []driver.Use{{Key: i, Cost: 1, Program: p}}})
 	}
 	return b
+}
+
+// setProgram sets the program of all uses of a batch.
+func setProgram(b *driver.Batch, p *algo.Program) {
+	for _, r := range b.Requests {
+		for i := range r.Uses {
+			r.Uses[i].Program = p
+		}
+	}
 }
 
 // oneRequest returns a batch with one request for a unit of each key.
@@ -212,7 +221,7 @@ func appliedOf(b *driver.Batch) (all []int) {
 // callAll calls every method of a store that sends a statement, and returns the errors.
 func callAll(ctx context.Context, s *postgres.Store, key string) (errs []error) {
 	for _, b := range []*driver.Batch{requestEach(key), requestEach(key, "shared"), oneRequest(key, "shared")} {
-		if s.Runs(b.Programs[0]) { // the DB is a pool
+		if s.Runs(b.Programs()[0]) { // the DB is a pool
 			s.Run(ctx, b)
 			errs = append(append(errs, b.Err), b.KeyErr...)
 		}

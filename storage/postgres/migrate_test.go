@@ -230,7 +230,7 @@ func TestRunOfAUsersProgram(t *testing.T) {
 	require.False(t, plain.Runs(&always))
 	b := requestEach("a")
 	_, standard := twoAnHour()
-	b.Programs[0] = &always
+	setProgram(b, &always)
 	plain.Run(t.Context(), b)
 	require.ErrorContains(t, b.Err, `"always"`)
 
@@ -254,7 +254,7 @@ func TestFailingProgramOfAUserIsReported(t *testing.T) {
 		broken := algo.Program{Name: "broken", SQL: "BEGIN " + fails + "; END "}
 		s := open(t, p, postgres.Options{Schema: newSchema(t, p), Table: "limits", Programs: []algo.Program{broken}})
 		for _, b := range []*driver.Batch{requestEach("a"), requestEach("a", "b"), oneRequest("a", "b")} {
-			b.Programs[0] = &broken
+			setProgram(b, &broken)
 			s.Run(t.Context(), b)
 			requireKinds(t, b.Err, storage.ErrNotApplied)
 			require.ErrorContains(t, b.Err, code)

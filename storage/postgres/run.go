@@ -38,13 +38,13 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 	if err := driver.BeginBatch(ctx, b); err != nil {
 		return err
 	}
-	for _, p := range b.Programs {
+	r := newRun(b)
+	for _, p := range r.programs {
 		if !s.Runs(p) {
 			return storage.NotApplied(fmt.Errorf("postgres: there is no function for the program %q", p.Name))
 		}
 	}
 	b.At, b.Found, b.KeyErr = b.Now, make([]storage.Record, len(b.Keys)), nil
-	r := newRun(b)
 	r.lockTimeout = s.batchLockTimeout
 	if deadline, ok := ctx.Deadline(); ok { // leaves time to decide the parts
 		r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
@@ -96,13 +96,14 @@ func (s *Store) decide(ctx context.Context, r *run) error {
 // run is a batch, or the part of a batch that is not decided yet.
 type run struct {
 	batch       *driver.Batch
+	programs    []*algo.Program
 	keys        []int // indexes of Batch.Keys, sorted by key
 	requests    []int // indexes of Batch.Requests that use these keys
 	lockTimeout time.Duration
 }
 
 func newRun(b *driver.Batch) *run {
-	r := &run{batch: b, keys: order(b.Keys), requests: make([]int, len(b.Requests))}
+	r := &run{batch: b, programs: b.Programs(), keys: order(b.Keys), requests: make([]int, len(b.Requests))}
 	for i := range r.requests {
 		r.requests[i] = i
 	}
@@ -123,7 +124,7 @@ func order(keys []string) []int {
 func (r *run) split() (parts []*run) {
 	partOf := make([]*run, len(r.batch.Keys))
 	for k := range partOf {
-		partOf[k] = &run{batch: r.batch}
+		partOf[k] = &run{batch: r.batch, programs: r.programs}
 	}
 	for _, i := range r.requests {
 		uses := r.batch.Requests[i].Uses
@@ -163,8 +164,8 @@ func (r *run) args(f *program.Functions) []any {
 		keys[i], places[k] = []byte(b.Keys[k]), int64(i+1)
 	}
 	type call struct{ number, begin, end int64 }
-	calls, args := make([]call, len(b.Programs)), []int64{}
-	for i, p := range b.Programs {
+	calls, args := make([]call, len(r.programs)), []int64{}
+	for i, p := range r.programs {
 		c := &calls[i]
 		c.begin = int64(len(args) + 1)
 		c.number, args = f.AppendCall(args, p)
@@ -178,7 +179,7 @@ func (r *run) args(f *program.Functions) []any {
 			if u.Shadow {
 				enforced = 0
 			}
-			c := &calls[u.Program]
+			c := &calls[driver.IndexOfProgram(r.programs, u.Program)]
 			uses = append(uses, places[u.Key], int64(u.Op), enforced, c.number, c.begin, c.end, u.Cost, int64(max(request.Times, 1)),
 				int64(len(request.Uses)-1-j))
 		}

@@ -95,9 +95,7 @@ func TestWrongProgramsAreRefused(t *testing.T) {
 	bad := algo.Program{Name: "bad", Lua: "error('it fails')"}
 	for text, wrong := range map[string]*algo.Program{`the name "gcra"`: &other, "it fails": &bad} {
 		one, second := oneRequest("a"), requestEach("a", "b")
-		one.Programs = []*algo.Program{wrong}
-		second.Programs = append(second.Programs, wrong)
-		second.Requests[1].Uses[0].Program = 1
+		one.Requests[0].Uses[0].Program, second.Requests[1].Uses[0].Program = wrong, wrong
 		for _, b := range []*driver.Batch{one, second} {
 			if b == one && wrong == &other { // its name is that of a program of another batch
 				continue
@@ -220,10 +218,9 @@ func TestCursorOfAnotherListingIsAnError(t *testing.T) {
 func TestLargeNumbersAreExact(t *testing.T) {
 	s, policy := sharedStore(t), sluice.MustPolicy(fmt.Sprintf("gcra %d/s", algo.MaxCount))
 	now := time.Unix(4_102_444_800, 987_654_321)
-	b := oneRequest("one", "two")
-	b.Now, b.Programs[0] = now, programOf(policy)
-	b.Requests[0].Times, b.Requests[0].Uses[0].Cost = 1, algo.MaxCount-1
-	b.Requests = append(b.Requests, driver.Request{Times: 1_000_000_000, Uses: []driver.Use{{Key: 1, Cost: 1}}})
+	b := requestEach("one", "two")
+	b.Now, b.Requests[0].Uses[0].Cost, b.Requests[1].Times = now, algo.MaxCount-1, 1_000_000_000
+	setProgram(b, programOf(policy))
 	runOK(t, s, b)
 	next, _, err := policy.Step(nil, nil, now, algo.MaxCount-1)
 	require.NoError(t, err)

@@ -136,11 +136,20 @@ func programOf(p algo.Policy) *algo.Program {
 	return &program
 }
 
+// setProgram sets the program of all uses of a batch.
+func setProgram(b *driver.Batch, p *algo.Program) {
+	for _, r := range b.Requests {
+		for i := range r.Uses {
+			r.Uses[i].Program = p
+		}
+	}
+}
+
 // oneRequest returns a batch with one request for a unit of each key.
 func oneRequest(keys ...string) *driver.Batch {
-	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{programOf(policy)}, Requests: []driver.Request{{Times: 1}}}
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Requests: []driver.Request{{Times: 1}}}
 	for i := range keys {
-		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Cost: 1})
+		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Cost: 1, Program: programOf(policy)})
 	}
 	return b
 }

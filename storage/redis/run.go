@@ -57,19 +57,20 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 	if _, err := s.placeOf(b.Keys); err != nil {
 		return nil, err
 	}
-	script, err := s.scriptOf(b.Programs)
+	programs := b.Programs()
+	script, err := s.scriptOf(programs)
 	if err != nil {
 		return nil, storage.NotApplied(fmt.Errorf("redis: %w", err))
 	}
 	c := s.newCommand(script, b.Keys, 1)
 	c.batch = b
-	c.args = append(c.args, batchArgument(b))
+	c.args = append(c.args, batchArgument(b, programs))
 	return c, nil
 }
 
 // batchArgument returns the argument of the script: the version, the margin in ms, the time of the batch in us, the programs and the
 // uses.
-func batchArgument(b *driver.Batch) []byte {
+func batchArgument(b *driver.Batch, programs []*algo.Program) []byte {
 	var instant int64
 	hasTime := !b.Now.IsZero()
 	if hasTime {
@@ -79,8 +80,8 @@ func batchArgument(b *driver.Batch) []byte {
 	dst := binary.BigEndian.AppendUint64(make([]byte, 0, someBytes), uint64(b.Version))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(milliseconds(max(b.Margin, 0))))
 	dst = binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
-	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))
-	for _, p := range b.Programs {
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(programs)))
+	for _, p := range programs {
 		dst = program.AppendArgs(dst, p)
 	}
 	for i := range b.Requests {
@@ -89,7 +90,7 @@ func batchArgument(b *driver.Batch) []byte {
 		for j := range r.Uses {
 			u := &r.Uses[j]
 			dst = binary.BigEndian.AppendUint32(dst, uint32(u.Key+1))
-			dst = binary.BigEndian.AppendUint16(dst, uint16(u.Program+1))
+			dst = binary.BigEndian.AppendUint16(dst, uint16(driver.IndexOfProgram(programs, u.Program)+1))
 			dst = append(dst, byte(u.Op), flag(u.Shadow), flag(j == len(r.Uses)-1))
 			dst = binary.BigEndian.AppendUint32(dst, times)
 			dst = binary.BigEndian.AppendUint64(dst, uint64(u.Cost))

@@ -84,7 +84,7 @@ func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte) (changes ma
 	changes = map[int]driver.Change{}
 	denied := false
 	for _, use := range uses {
-		next, r, err := ops[use.Op].Apply(policies[b.Programs[use.Program]], nil, states[use.Key], b.At, use.Cost)
+		next, r, err := ops[use.Op].Apply(policies[use.Program], nil, states[use.Key], b.At, use.Cost)
 		switch {
 		case err != nil && use.Shadow:
 		case err != nil:

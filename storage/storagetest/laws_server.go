@@ -14,18 +14,23 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// batchOf returns a batch of requests on the keys with these names.
+// batchOf returns a batch of requests on the keys with these names. It sets the program of their uses.
 func batchOf(p *algo.Program, names []string, requests ...driver.Request) *driver.Batch {
-	return &driver.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{p}, Keys: keys(names...), Requests: requests}
+	for i := range requests {
+		for j := range requests[i].Uses {
+			requests[i].Uses[j].Program = p
+		}
+	}
+	return &driver.Batch{Version: storage.NewVersion(), Keys: keys(names...), Requests: requests}
 }
 
 // taking returns a batch whose requests each take cost units of one of the keys with these names.
 func taking(p *algo.Program, cost int64, names ...string) *driver.Batch {
-	b := batchOf(p, names)
+	var requests []driver.Request
 	for i := range names {
-		b.Requests = append(b.Requests, request(allow(i, cost)))
+		requests = append(requests, request(allow(i, cost)))
 	}
-	return b
+	return batchOf(p, names, requests...)
 }
 
 // at returns b with a time.
@@ -162,11 +167,13 @@ var serverLaws = []Law{
 	law("a batch may have many keys",
 		"A batch may have 1,500 keys and as many requests. A request may stand for a thousand equal ones.", func(s *subject) {
 			const n = 1500
-			b := batchOf(threeAnHour, nil)
+			var names []string
+			var requests []driver.Request
 			for i := range n {
-				b.Keys = append(b.Keys, key(fmt.Sprint("many ", i)))
-				b.Requests = append(b.Requests, request(allow(i, int64(i%4)+1)))
+				names = append(names, fmt.Sprint("many ", i))
+				requests = append(requests, request(allow(i, int64(i%4)+1)))
 			}
+			b := batchOf(threeAnHour, names, requests...)
 			s.run(b)
 			for i, applied := range appliedOf(b) {
 				if allowed := i%4 < 3; allowed != (applied == 1) {

@@ -86,7 +86,7 @@ const randomKeys = 6
 func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
 
 func (m *model) newBatch() *driver.Batch {
-	b := &driver.Batch{Version: storage.NewVersion(), Programs: randomPrograms, Margin: time.Hour}
+	b := &driver.Batch{Version: storage.NewVersion(), Margin: time.Hour}
 	m.now = m.now.Add(time.Duration(m.random.Int64N(int64(20*time.Minute))) - time.Minute)
 	if m.random.IntN(4) > 0 {
 		b.Now = m.now
@@ -117,7 +117,7 @@ func (m *model) newBatch() *driver.Batch {
 
 // newUse mostly selects the program of the key. For other programs the state of the key is damaged.
 func (m *model) newUse(index, key int) driver.Use {
-	use := driver.Use{Key: index, Program: key % len(randomPrograms), Cost: 1 + m.random.Int64N(4), Shadow: m.random.IntN(4) == 0}
+	use := driver.Use{Key: index, Program: randomPrograms[key%len(randomPrograms)], Cost: 1 + m.random.Int64N(4), Shadow: m.random.IntN(4) == 0}
 	switch m.random.IntN(20) {
 	case 0:
 		use.Op = driver.Refund
@@ -126,7 +126,7 @@ func (m *model) newUse(index, key int) driver.Use {
 	case 2, 3:
 		use.Op = driver.Charge
 	case 4:
-		use.Program = m.random.IntN(len(randomPrograms))
+		use.Program = randomPrograms[m.random.IntN(len(randomPrograms))]
 	}
 	return use
 }
