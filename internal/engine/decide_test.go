@@ -99,13 +99,6 @@ func TestUnreadableStateFailsItsRequest(t *testing.T) {
 	})
 }
 
-func TestInvalidKeysAreRefused(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		require.ErrorIs(b, b.decide(newCall(counter(9), "k", "k")).err, storage.ErrDuplicateKey)
-		require.Empty(b, b.store.trips)
-	})
-}
-
 func TestEndedContextSendsNothing(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		ctx, cancel := context.WithCancel(background)

@@ -59,24 +59,24 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 
 // awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
 // time is left, that too many calls wait, or that the evaluator has panicked.
-func (q *queue) awaitRenewal(ctx context.Context, r *Request) (denied bool, err error) {
-	ctx, cancel := r.within(ctx)
+func (q *queue) awaitRenewal(ctx context.Context, c *call) (denied bool, err error) {
+	ctx, cancel := c.within(ctx)
 	defer cancel()
-	if err := q.await(ctx, r, r.Expired.Renewed()); err != nil && ctx.Err() == nil {
+	if err := q.await(ctx, c, c.Expired.Renewed()); err != nil && ctx.Err() == nil {
 		return false, err
 	}
-	denied, _ = q.engine.Deny(r.began, time.Now(), r.Items, func(now time.Time) (time.Duration, bool) {
-		if _, err = r.evaluate(now, false); err != nil {
+	denied, _ = q.engine.Deny(c.began, time.Now(), c.Items, func(now time.Time) (time.Duration, bool) {
+		if _, err = c.evaluate(now, false); err != nil {
 			return 0, false
 		}
-		return r.Evaluator.Denied()
+		return c.Evaluator.Denied()
 	})
 	if denied || isPanic(err) {
 		return denied, err
 	}
-	r.attempts.Store(0) // the store decides
+	c.evaluations.Store(0) // the store decides
 	if ctx.Err() != nil {
-		return false, r.timeout(ctx, false)
+		return false, c.timeout(ctx, false)
 	}
 	return false, nil
 }

@@ -53,9 +53,7 @@ type Engine struct {
 	server     driver.Server     // or nil
 	options    Options
 	denials    *denials.Cache
-
-	mu     sync.Mutex
-	queues map[string]*queue // by the server of driver.Server.Place
+	queues     sync.Map // a *queue by the server of driver.Server.Place
 }
 
 // Stats describe how a decision was made.
@@ -66,7 +64,7 @@ type Stats struct {
 
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
-	e := &Engine{store: store, options: o, queues: make(map[string]*queue)}
+	e := &Engine{store: store, options: o}
 	e.transactor, _ = store.(driver.Transactor)
 	e.server, _ = store.(driver.Server)
 	roundTrips := 2
@@ -95,7 +93,7 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 	default:
 		stats.Cached, err = e.decide(ctx, r)
 	}
-	stats.Attempts = int(r.attempts.Load())
+	stats.Attempts = int(r.evaluations.Load())
 	if err == exited {
 		runtime.Goexit()
 	} else if p, ok := err.(*panicked); ok {
@@ -106,45 +104,36 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 
 // decide decides on a store that needs a round trip.
 func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
-	if err := driver.CheckKeys(r.keys); err != nil {
-		return false, err
-	}
 	now := time.Now()
-	r.began = cmp.Or(r.Began, now)
-	r.deadline = r.began.Add(e.options.Timeout)
-	if end, ok := ctx.Deadline(); ok && end.Before(r.deadline) {
-		r.deadline = end
+	c := &call{Request: r, began: cmp.Or(r.Began, now)}
+	c.deadline = c.began.Add(e.options.Timeout)
+	if end, ok := ctx.Deadline(); ok && end.Before(c.deadline) {
+		c.deadline = end
 		if !now.Before(end) { // its timer may not have fired yet
 			return false, storage.NotApplied(context.DeadlineExceeded)
 		}
 	}
-	if !now.Before(r.deadline) {
-		return false, r.timeout(ctx, false)
+	if !now.Before(c.deadline) {
+		return false, c.timeout(ctx, false)
 	}
 	q, slot, err := e.queueOf(r.keys)
 	if err != nil {
 		return false, err
 	}
-	r.slot = slot
+	c.slot = slot
 	if r.Expired != nil {
 		if r.Expired.Renew() {
 			defer r.Expired.EndRenewal()
-		} else if denied, err := q.awaitRenewal(ctx, r); denied || err != nil {
+		} else if denied, err := q.awaitRenewal(ctx, c); denied || err != nil {
 			return denied, err
 		}
 	}
-	if err := q.admit(r.keys[0]); err != nil {
-		return false, err
-	}
+	err = ErrDeclined
 	if e.takesBatches(r) {
-		err = q.repeat(ctx, r, q.batch)
-	} else {
-		err = cmp.Or(q.checkOverload(), ErrDeclined)
+		err = q.repeat(ctx, c, q.batch)
 	}
 	if err == ErrDeclined {
-		within, cancel := r.within(ctx)
-		defer cancel()
-		err = q.swap(within, r)
+		err = q.swap(ctx, c)
 	}
 	if r.writes() && !r.allows() {
 		e.denials.Drop(time.Now(), r.keys...)
@@ -168,7 +157,7 @@ func keysOf(items []driver.Item) []string {
 func (e *Engine) Await(ctx context.Context, done <-chan struct{}, items []driver.Item) error {
 	q, _, err := e.queueOf(keysOf(items))
 	if err == nil {
-		err = q.await(ctx, new(Request), done)
+		err = q.await(ctx, new(call), done)
 	}
 	if err != nil {
 		return storage.NotApplied(err)
@@ -200,11 +189,9 @@ func (e *Engine) queueOf(keys []string) (q *queue, slot string, err error) {
 			return nil, "", err
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if q = e.queues[name]; q == nil {
-		q = &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time)}
-		e.queues[name] = q
+	known, ok := e.queues.Load(name)
+	if !ok {
+		known, _ = e.queues.LoadOrStore(name, &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time)})
 	}
-	return q, slot, nil
+	return known.(*queue), slot, nil
 }

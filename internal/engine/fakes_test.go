@@ -216,10 +216,12 @@ func (f transactor) Transact(ctx context.Context, clock func() time.Time, update
 		clock = f.clock
 	}
 	return f.apply(keys, func() {
-		now := clock()
+		records, now := maps.Clone(f.records), clock()
+		defer func() { f.records = records }() // if a policy panics or exits, nothing is stored
 		for _, u := range updates {
 			f.update(now, u)
 		}
+		records = f.records
 	})
 }
 

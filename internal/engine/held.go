@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -47,40 +46,38 @@ func (q *queue) free(key string) {
 
 // heldKey returns a held key of the request, or "". The caller must hold q.mu.
 func (q *queue) heldKey(r *Request) string {
-	at := slices.IndexFunc(r.keys, func(key string) bool {
-		until, ok := q.held[key]
-		return ok && time.Now().Before(until)
-	})
-	if at < 0 {
-		return ""
+	for _, key := range r.keys {
+		if until, ok := q.held[key]; ok && time.Now().Before(until) {
+			return key
+		}
 	}
-	return r.keys[at]
+	return ""
 }
 
 // tryHeld makes one attempt for a request with a held key. A denial needs no lock. Any other request waits until the key is
 // free.
-func (q *queue) tryHeld(ctx context.Context, r *Request) error {
-	key := q.firstHeld(r)
+func (q *queue) tryHeld(ctx context.Context, c *call) error {
+	key := q.firstHeld(c.Request)
 	if key == "" {
 		return errHeld // the batches can decide it again
 	}
-	unlock, err := q.lock(ctx, r, heldPrefix+key)
+	unlock, err := q.lock(ctx, c, heldPrefix+key)
 	if err != nil {
 		return final{err}
 	}
 	defer unlock()
-	if q.firstHeld(r) != key { // another request has found that the key is free
+	if q.firstHeld(c.Request) != key { // another request has found that the key is free
 		return errHeld
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	endProbe, err := q.lock(ctx, r, probeLock)
+	endProbe, err := q.lock(ctx, c, probeLock)
 	if err != nil {
 		return final{err}
 	}
 	defer endProbe()
 	began := time.Now()
-	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
+	if swaps, err := q.load(ctx, c); err != nil || len(swaps) == 0 {
 		return err
 	}
 	return q.probeHeld(ctx, key, time.Since(began))

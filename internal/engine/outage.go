@@ -43,10 +43,8 @@ func (q *queue) record(began time.Time, err error, wrote bool) {
 	}
 }
 
-// admit refuses a request while the circuit breaker is open.
-func (q *queue) admit(key string) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// checkOutage returns an error while the circuit breaker is open, and starts its probes. The caller must hold q.mu.
+func (q *queue) checkOutage(key string) error {
 	probe, err := q.breaker.Admit()
 	if probe {
 		go q.probe(key)

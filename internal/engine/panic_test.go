@@ -78,11 +78,12 @@ func TestPanicOfAnEarlierAttemptIsNotRaised(t *testing.T) {
 func TestGoexitOfAnEvaluatorEndsOnlyItsCaller(t *testing.T) {
 	coldAndWarm(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.hold()
-		first := b.start(newCall(counter(9), "first"))
+		first, early := b.start(newCall(counter(9), "first")), b.start(newCall(counter(9), "i"))
 		exits := newCall(counter(9), "k")
 		exits.before = func() error { runtime.Goexit(); return nil }
 		b.start(exits)
-		b.finish(first, b.start(newCall(counter(9), "j")))
+		b.finish(first, early, b.start(newCall(counter(9), "j")))
+		require.NotEmpty(b, b.store.state("i"))
 		require.True(b, exits.returned, "by a deferred function")
 		require.NoError(b, exits.err)
 		require.Nil(b, exits.panicked)

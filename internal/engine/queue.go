@@ -18,9 +18,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// queue holds the requests that wait for a batch to one server. If nothing is in flight to a driver.Server, the caller sends
-// its own request. Otherwise the request waits for a sender, a goroutine that takes it to the store in a batch with others.
-// There are up to MaxRoundTrips senders. One ends when no request waits.
+// queue holds the attempts that wait for a batch to one server. If nothing is in flight to a driver.Server, the caller sends
+// its own request. Otherwise its attempt waits for a sender, a goroutine that takes it to the store in a batch with others.
+// There are up to MaxRoundTrips senders. One ends when no attempt waits.
 type queue struct {
 	engine *Engine
 	locks  keylock.Locks // of keys that swaps decide, and of probes
@@ -28,7 +28,7 @@ type queue struct {
 	mu       sync.Mutex
 	breaker  *breaker.Breaker
 	inFlight int       // batches
-	waiting  list.List // the requests that wait for a batch, in the order of arrival
+	waiting  list.List // the attempts that wait for a batch, in the order of arrival
 	others   int       // the calls that wait for another call, or pause after a failure
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
@@ -56,28 +56,31 @@ const (
 )
 
 // repeat makes attempts by try until a request has its outcome, or ctx or the deadline of the request ends.
-func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Context, r *Request) error) error {
-	retry, err := r.conclude(try(ctx, r))
+func (q *queue) repeat(ctx context.Context, c *call, try func(ctx context.Context, c *call) error) error {
+	retry, err := c.conclude(try(ctx, c))
 	if !retry {
 		return err
 	}
-	ctx, cancel := r.within(ctx)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
-	for ; retry; retry, err = r.conclude(try(ctx, r)) {
-		if r.FailFast {
-			if err := q.admit(r.keys[0]); err != nil {
-				return r.outcome(err)
-			}
+	for ; retry; retry, err = c.conclude(try(ctx, c)) {
+		q.mu.Lock()
+		if q.others++; c.FailFast {
+			err = q.checkOutage(c.keys[0])
 		}
-		q.addOthers(1)
-		retrywait.Pause(ctx, pause(r.failures))
-		q.addOthers(-1)
+		q.mu.Unlock()
+		if err == nil {
+			retrywait.Pause(ctx, pause(c.failures))
+		}
+		if q.addOthers(-1); err != nil {
+			return c.outcome(err)
+		}
 		if ctx.Err() != nil {
-			return q.timeout(ctx, r, false)
+			return q.timeout(ctx, c, false)
 		}
 		if q.engine.server != nil { // the keys may be somewhere else now
-			if _, slot, err := q.engine.server.Place(r.keys...); err == nil {
-				r.slot = slot
+			if _, slot, err := q.engine.server.Place(c.keys...); err == nil {
+				c.slot = slot
 			}
 		}
 	}
@@ -91,77 +94,78 @@ func pause(failures int32) time.Duration {
 
 // timeout returns the error of a request whose ctx has ended. A wait for other calls or transactions is contention if the store has
 // answered since the call began. If the store did not answer within the timeout, it is a failure for the circuit breaker.
-func (q *queue) timeout(ctx context.Context, r *Request, inFlight bool) error {
+func (q *queue) timeout(ctx context.Context, c *call, inFlight bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waited := r.waited > r.deadline.Sub(r.began)/2 // most of the time
-	answered := !q.breaker.Answered().Before(r.began)
+	waited := c.waited > c.deadline.Sub(c.began)/2 // most of the time
+	answered := !q.breaker.Answered().Before(c.began)
 	switch timeout := q.engine.options.Timeout; {
-	case waited && answered && q.lastErr == nil && (r.lastErr == nil || breaker.IsTimeout(r.lastErr)):
-		if r.lastErr = errWaited; q.heldKey(r) != "" {
-			r.lastErr = errHeld
+	case waited && answered && q.lastErr == nil && (c.lastErr == nil || breaker.IsTimeout(c.lastErr)):
+		if c.lastErr = errWaited; q.heldKey(c.Request) != "" {
+			c.lastErr = errHeld
 		}
-	case !waited && !answered && time.Since(r.began) >= timeout:
+	case !waited && !answered && time.Since(c.began) >= timeout:
 		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
-		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
+		if last := cmp.Or(c.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
 			cause = last
 		}
-		q.breaker.Failed(r.began, cause)
+		q.breaker.Failed(c.began, cause)
 	}
 	if !inFlight { // it ends for the reason of the last round trip
-		r.lastErr = cmp.Or(r.lastErr, q.lastErr)
+		c.lastErr = cmp.Or(c.lastErr, q.lastErr)
 	}
-	return r.timeout(ctx, r.lost || inFlight)
+	return c.timeout(ctx, c.lost || inFlight)
 }
 
 var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
 
 // batch makes one attempt in a batch. It returns when the attempt has ended, or ctx or the deadline of the request.
-func (q *queue) batch(ctx context.Context, r *Request) error {
-	switch sends, err := q.enter(r); {
+func (q *queue) batch(ctx context.Context, c *call) error {
+	a := &attempt{Request: c.Request, slot: c.slot, deadline: c.deadline}
+	switch sends, err := q.enter(c, a); {
 	case err == errHeld:
-		ctx, cancel := r.within(ctx)
+		ctx, cancel := c.within(ctx)
 		defer cancel()
-		return q.tryHeld(ctx, r)
+		return q.tryHeld(ctx, c)
 	case err != nil:
 		return err
 	case sends:
-		ctx, cancel := r.within(ctx)
+		ctx, cancel := c.within(ctx)
 		defer cancel()
 		defer q.release()
-		q.send(ctx, []*Request{r})
-		return r.err
-	case q.waitFor(ctx, r):
-		return r.err
+		q.send(ctx, []*attempt{a})
+		return a.err
+	case q.waitFor(ctx, c, a):
+		return a.err
 	}
 	if ctx.Err() == nil { // this stays a timeout if ctx ends below
 		ctx = context.WithoutCancel(ctx)
 	}
-	inFlight, expired := q.leave(r)
+	inFlight, expired := q.leave(a)
 	if expired && ctx.Err() != context.Canceled {
 		select {
-		case <-r.done:
+		case <-a.done:
 		case <-time.After(expiryGrace):
 		}
 	}
 	select {
-	case <-r.done:
-		return r.err
+	case <-a.done:
+		return a.err
 	default:
-		return final{q.timeout(ctx, r, inFlight)}
+		return final{q.timeout(ctx, c, inFlight)}
 	}
 }
 
-// waitFor waits until the batch of a request has ended, and reports whether it has before ctx or the deadline of the request.
-func (q *queue) waitFor(ctx context.Context, r *Request) bool {
+// waitFor waits until an attempt has ended, and reports whether it has before ctx or the deadline of the call.
+func (q *queue) waitFor(ctx context.Context, c *call, a *attempt) bool {
 	var timeout <-chan time.Time
-	if !r.endsWith(ctx) {
-		timer := time.NewTimer(time.Until(r.deadline))
+	if !c.endsWith(ctx) {
+		timer := time.NewTimer(time.Until(c.deadline))
 		defer timer.Stop()
 		timeout = timer.C
 	}
 	select {
-	case <-r.done:
+	case <-a.done:
 		return true
 	case <-ctx.Done():
 	case <-timeout:
@@ -173,34 +177,31 @@ func (q *queue) waitFor(ctx context.Context, r *Request) bool {
 // store's error may say that nothing was sent.
 const expiryGrace = 20 * time.Millisecond
 
-// leave ends the wait of a request for a round trip. inFlight means that one uses the request, and expired that the deadline of
-// this round trip is over.
-func (q *queue) leave(r *Request) (inFlight, expired bool) {
+// leave ends the wait of a caller for an attempt. inFlight means that a round trip uses the attempt, and expired that the deadline
+// of this round trip is over.
+func (q *queue) leave(a *attempt) (inFlight, expired bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting.Remove(r.element)
-	inFlight = !r.until.IsZero()
-	return inFlight, inFlight && !time.Now().Before(r.until)
+	q.waiting.Remove(a.element)
+	inFlight = !a.until.IsZero()
+	return inFlight, inFlight && !time.Now().Before(a.until)
 }
 
-// enter lets the request wait for a sender. If sends is true, the caller must send it instead.
-func (q *queue) enter(r *Request) (sends bool, err error) {
+// enter lets an attempt wait for a sender. If sends is true, the caller must send it instead.
+func (q *queue) enter(c *call, a *attempt) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !r.admitted {
-		if err := q.overload(); err != nil {
-			return false, final{err}
-		}
+	if err := q.admit(c); err != nil {
+		return false, final{err}
 	}
-	if q.heldKey(r) != "" {
+	if q.heldKey(c.Request) != "" {
 		return false, errHeld
 	}
-	r.admitted = true
 	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.breaker.Answered()) < ownSendWithin {
 		q.inFlight++
 		return true, nil
 	}
-	r.done, r.until, r.element = make(chan struct{}), time.Time{}, q.waiting.PushBack(r)
+	a.done, a.element = make(chan struct{}), q.waiting.PushBack(a)
 	if q.inFlight < q.engine.options.MaxRoundTrips {
 		q.inFlight++
 		go q.runSender()
@@ -208,9 +209,22 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	return false, nil
 }
 
-// await waits until done has a value or is closed by another call, or until ctx ends. Unless the request is admitted already, await
-// returns an error if the request would have to wait while MaxQueue calls wait.
-func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (err error) {
+// admit refuses a call while the circuit breaker is open or MaxQueue calls wait, unless it was admitted before. The caller of admit
+// must hold q.mu.
+func (q *queue) admit(c *call) error {
+	if c.admitted {
+		return nil
+	}
+	if err := cmp.Or(q.checkOutage(c.keys[0]), q.checkOverload()); err != nil {
+		return err
+	}
+	c.admitted = true
+	return nil
+}
+
+// await waits until done has a value or is closed by another call, or until ctx ends. Unless the call is admitted already, await
+// returns an error if it would have to wait while MaxQueue calls wait.
+func (q *queue) await(ctx context.Context, c *call, done <-chan struct{}) (err error) {
 	select {
 	case <-done:
 		return nil
@@ -218,8 +232,8 @@ func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (er
 	}
 	began := time.Now()
 	q.mu.Lock()
-	if !r.admitted {
-		err = q.overload()
+	if !c.admitted {
+		err = q.checkOverload()
 	}
 	if err == nil {
 		q.others++
@@ -230,7 +244,7 @@ func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (er
 	}
 	defer func() {
 		q.addOthers(-1)
-		r.waited += time.Since(began)
+		c.waited += time.Since(began)
 	}()
 	select {
 	case <-done:
@@ -241,23 +255,16 @@ func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (er
 }
 
 // lock gets the locks of keys for a request, unless ctx ends or too many calls wait.
-func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
-	unlock, err = q.locks.Lock(keys, func(free <-chan struct{}) error { return q.await(ctx, r, free) })
-	r.admitted = true
+func (q *queue) lock(ctx context.Context, c *call, keys ...string) (unlock func(), err error) {
+	unlock, err = q.locks.Lock(keys, func(free <-chan struct{}) error { return q.await(ctx, c, free) })
+	c.admitted = true
 	if ctx.Err() == nil {
 		return unlock, err
 	}
 	if err == nil {
 		unlock()
 	}
-	return nil, q.timeout(ctx, r, false)
-}
-
-// checkOverload returns an error if MaxQueue calls wait.
-func (q *queue) checkOverload() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.overload()
+	return nil, q.timeout(ctx, c, false)
 }
 
 func (q *queue) addOthers(n int) {
@@ -266,8 +273,8 @@ func (q *queue) addOthers(n int) {
 	q.others += n
 }
 
-// overload returns an error if MaxQueue calls wait. The caller must hold q.mu.
-func (q *queue) overload() error {
+// checkOverload returns an error if MaxQueue calls wait. The caller must hold q.mu.
+func (q *queue) checkOverload() error {
 	if waiting := q.waiting.Len() + q.others; waiting >= q.engine.options.MaxQueue {
 		return fmt.Errorf("%w: %d", storage.ErrOverloaded, waiting)
 	}
@@ -294,13 +301,13 @@ func (q *queue) runSender() {
 // sendWaiting sends a batch of waiting requests. It returns false if no request waits.
 func (q *queue) sendWaiting() (sent bool) {
 	runtime.Gosched() // lets callers whose calls just returned join the batch
-	requests, until := q.take()
-	if len(requests) == 0 {
+	attempts, until := q.take()
+	if len(attempts) == 0 {
 		return false
 	}
 	defer func() {
-		for _, r := range requests {
-			close(r.done)
+		for _, a := range attempts {
+			close(a.done)
 		}
 		if !sent { // a policy has called runtime.Goexit
 			go q.runSender()
@@ -308,56 +315,56 @@ func (q *queue) sendWaiting() (sent bool) {
 	}()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
-	q.send(ctx, requests)
+	q.send(ctx, attempts)
 	return true
 }
 
-// take returns a batch of waiting requests and the deadline for its round trip. The callers of requests whose deadline is over
+// take returns a batch of waiting attempts and the deadline for its round trip. The callers of attempts whose deadline is over
 // are about to leave.
-func (q *queue) take() (requests []*Request, until time.Time) {
+func (q *queue) take() (attempts []*attempt, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	for keys := 0; q.waiting.Len() > 0 && keys < batchKeys; {
-		r := q.waiting.Remove(q.waiting.Front()).(*Request)
+		a := q.waiting.Remove(q.waiting.Front()).(*attempt)
 		switch {
-		case q.heldKey(r) != "":
-			r.err = errHeld
-			close(r.done)
-		case now.Before(r.deadline):
-			keys += len(r.keys)
-			requests = append(requests, r)
-			if r.deadline.After(until) {
-				until = r.deadline
+		case q.heldKey(a.Request) != "":
+			a.err = errHeld
+			close(a.done)
+		case now.Before(a.deadline):
+			keys += len(a.keys)
+			attempts = append(attempts, a)
+			if a.deadline.After(until) {
+				until = a.deadline
 			}
 		}
 	}
-	for _, r := range requests {
-		r.until = until
+	for _, a := range attempts {
+		a.until = until
 	}
-	if len(requests) == 0 {
+	if len(attempts) == 0 {
 		q.inFlight--
 	}
-	return requests, until
+	return attempts, until
 }
 
-// send makes one round trip, and sets the errors of the requests. A panic of the store reaches the callers, and not a goroutine
+// send makes one round trip, and sets the errors of the attempts. A panic of the store reaches the callers, and not a goroutine
 // of the engine.
-func (q *queue) send(ctx context.Context, requests []*Request) {
-	for _, r := range requests {
-		r.err = errInterrupted // unless it gets another error
+func (q *queue) send(ctx context.Context, attempts []*attempt) {
+	for _, a := range attempts {
+		a.err = errInterrupted // unless it gets another error
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			for _, r := range requests {
-				r.finish(&panicked{p})
+			for _, a := range attempts {
+				a.finish(&panicked{p})
 			}
 		}
 	}()
 	if q.engine.server != nil {
-		q.runOnServer(ctx, requests)
+		q.runOnServer(ctx, attempts)
 	} else {
-		q.transact(ctx, requests)
+		q.transact(ctx, attempts)
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// slotBatch is the requests of a round trip whose keys are in one slot of the server. The server decides
+// slotBatch has the attempts of a round trip whose keys are in one slot of the server. The server decides
 // them in one driver.Batch. A server without slots has one slotBatch.
 type slotBatch struct {
 	slot     string
-	requests []*Request
+	attempts []*attempt
 	batch    driver.Batch
-	members  [][]*Request // for each driver.Request the equal requests that it stands for
+	members  [][]*attempt // for each driver.Request the attempts of the equal requests that it stands for
 
 	uses   []driver.Use
 	latest []int // for each key the last driver.Request that uses only this key; -1 if there is none
@@ -29,9 +29,9 @@ type slotBatch struct {
 const ttlMargin = 10 * time.Second
 
 // runOnServer makes one round trip, in which the server decides.
-func (q *queue) runOnServer(ctx context.Context, requests []*Request) {
+func (q *queue) runOnServer(ctx context.Context, attempts []*attempt) {
 	e := q.engine
-	slots := partition(requests)
+	slots := partition(attempts)
 	batches := make([]*driver.Batch, len(slots))
 	for i, s := range slots {
 		s.build(e)
@@ -50,46 +50,46 @@ func (q *queue) runOnServer(ctx context.Context, requests []*Request) {
 			s.replay(q, denials.Clock{At: reply.At, Sent: began, Received: received})
 			continue
 		}
-		for _, r := range s.requests {
-			r.err = reply.Err
+		for _, a := range s.attempts {
+			a.err = reply.Err
 		}
 	}
 }
 
-// partition divides requests by the slots of their keys.
-func partition(requests []*Request) (slots []*slotBatch) {
-	for _, r := range requests {
-		i := slices.IndexFunc(slots, func(s *slotBatch) bool { return s.slot == r.slot })
+// partition divides attempts by the slots of their keys.
+func partition(attempts []*attempt) (slots []*slotBatch) {
+	for _, a := range attempts {
+		i := slices.IndexFunc(slots, func(s *slotBatch) bool { return s.slot == a.slot })
 		if i < 0 {
-			i, slots = len(slots), append(slots, &slotBatch{slot: r.slot})
+			i, slots = len(slots), append(slots, &slotBatch{slot: a.slot})
 		}
-		slots[i].requests = append(slots[i].requests, r)
+		slots[i].attempts = append(slots[i].attempts, a)
 	}
 	return slots
 }
 
 // build makes the batch of the requests. Equal requests of one key are sent as one, with a count.
 func (s *slotBatch) build(e *Engine) {
-	b, n := &s.batch, len(s.requests)
+	b, n := &s.batch, len(s.attempts)
 	*b = driver.Batch{Version: storage.NewVersion(), Margin: ttlMargin, Keys: make([]string, 0, n), Requests: make([]driver.Request, 0, n)}
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	s.members, s.uses, s.latest = make([][]*Request, 0, n), make([]driver.Use, 0, n), make([]int, 0, n)
+	s.members, s.uses, s.latest = make([][]*attempt, 0, n), make([]driver.Use, 0, n), make([]int, 0, n)
 	places := make(map[string]int, n)
-	for i, r := range s.requests {
-		uses := s.addUses(r, places)
-		if len(uses) == 1 && uses[0].Op == driver.Allow && r.Times <= 1 {
+	for i, a := range s.attempts {
+		uses := s.addUses(a.Request, places)
+		if len(uses) == 1 && uses[0].Op == driver.Allow && a.Times <= 1 {
 			latest := &s.latest[uses[0].Key]
 			if *latest >= 0 && areEqual(b.Requests[*latest].Uses[0], uses[0]) {
 				b.Requests[*latest].Times++
-				s.members[*latest] = append(s.members[*latest], r)
+				s.members[*latest] = append(s.members[*latest], a)
 				continue
 			}
 			*latest = len(b.Requests)
 		}
-		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: int(max(r.Times, 1))})
-		s.members = append(s.members, s.requests[i:i+1:i+1])
+		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: int(max(a.Times, 1))})
+		s.members = append(s.members, s.attempts[i:i+1:i+1])
 	}
 }
 
@@ -133,8 +133,8 @@ func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 		case differs != nil:
 			finish(members, differs)
 		case errors.Is(err, storage.ErrNotApplied):
-			for _, r := range members {
-				r.err = err
+			for _, a := range members {
+				a.err = err
 			}
 		case err != nil:
 			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
@@ -154,11 +154,11 @@ func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 // stores something, such as a count of denials, or a longer TTL after the limit was lowered.
 var ErrDeclined = errors.New("engine: the program declined the request")
 
-// finish ends the attempts of requests. One whose evaluator has panicked keeps the panic.
-func finish(requests []*Request, err error) {
-	for _, r := range requests {
-		if f, ok := r.err.(final); !ok || !isPanic(f.error) {
-			r.finish(err)
+// finish ends attempts. One whose evaluator has panicked keeps the panic.
+func finish(attempts []*attempt, err error) {
+	for _, a := range attempts {
+		if f, ok := a.err.(final); !ok || !isPanic(f.error) {
+			a.finish(err)
 		}
 	}
 }
@@ -182,28 +182,28 @@ var errPanicked = errors.New("engine: a policy panicked on an earlier request of
 
 // evaluate evaluates the members of a request of the batch, and updates found. It returns an
 // error if the server has decided otherwise.
-func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Request, found []storage.Record, clock denials.Clock) error {
+func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*attempt, found []storage.Record, clock denials.Clock) error {
 	total, hasPanicked := 0, false
-	for _, r := range members {
+	for _, a := range members {
 		if hasPanicked {
-			r.finish(unknown(errPanicked))
+			a.finish(unknown(errPanicked))
 			continue
 		}
 		for i, u := range request.Uses {
-			r.Items[i].Found = found[u.Key]
+			a.Items[i].Found = found[u.Key]
 		}
-		applied, err := r.evaluate(clock.At, true)
-		if r.finish(err); err != nil && err != ErrDeclined {
+		applied, err := a.evaluate(clock.At, true)
+		if err != nil && err != ErrDeclined {
 			applied = driver.Damaged
 		}
 		total += applied
 		hasPanicked = isPanic(err)
-		if _, denied := r.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && changes(r.Items) { // the server has stored nothing
-			r.finish(ErrDeclined)
+		if _, denied := a.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && changes(a.Items) { // the server has stored nothing
+			a.finish(ErrDeclined)
 			continue
 		}
 		for i, u := range request.Uses {
-			switch change := &r.Items[i].Next; change.Verb {
+			switch change := &a.Items[i].Next; change.Verb {
 			case driver.Put:
 				found[u.Key] = storage.Record{Version: s.batch.Version, State: change.State, TTL: change.TTL}
 			case driver.Delete:
@@ -232,7 +232,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 					f.TTL = 1
 				}
 			}
-			e.updateDenials(last, clock)
+			e.updateDenials(last.Request, clock)
 		}
 	}
 	return nil

@@ -12,41 +12,49 @@ import (
 
 // swap decides a request by Load, evaluate and CompareAndSwap until there is no conflict, on the caller's goroutine. Requests
 // with a common key wait for each other, so only other processes cause conflicts.
-func (q *queue) swap(ctx context.Context, r *Request) error {
-	var locks []string // none for a Peek
-	if r.writes() {
-		locks = r.keys
-	}
-	unlock, err := q.lock(ctx, r, locks...)
+func (q *queue) swap(ctx context.Context, c *call) error {
+	q.mu.Lock()
+	err := q.admit(c)
+	q.mu.Unlock()
 	if err != nil {
-		return r.outcome(err)
+		return err
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var locks []string // none for a Peek
+	if c.writes() {
+		locks = c.keys
+	}
+	unlock, err := q.lock(ctx, c, locks...)
+	if err != nil {
+		return c.outcome(err)
 	}
 	defer unlock()
-	return q.repeat(ctx, r, q.trySwap)
+	return q.repeat(ctx, c, q.trySwap)
 }
 
 // trySwap makes one attempt.
-func (q *queue) trySwap(ctx context.Context, r *Request) error {
-	swaps, err := q.load(ctx, r)
+func (q *queue) trySwap(ctx context.Context, c *call) error {
+	swaps, err := q.load(ctx, c)
 	if err != nil || len(swaps) == 0 {
 		return err
 	}
 	began := time.Now()
 	_, swapped, err := q.engine.store.CompareAndSwap(ctx, swaps...)
 	if q.record(began, err, true); err == nil && !swapped {
-		err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
+		err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, c.evaluations.Load()))
 	}
 	return err
 }
 
 // load loads the records of a request, evaluates it, and returns what it changes.
-func (q *queue) load(ctx context.Context, r *Request) ([]storage.Swap, error) {
+func (q *queue) load(ctx context.Context, c *call) ([]storage.Swap, error) {
 	e := q.engine
 	began := time.Now()
-	records, now, err := e.store.Load(ctx, r.keys...)
+	records, now, err := e.store.Load(ctx, c.keys...)
 	received := time.Now()
-	if q.record(began, err, false); err == nil && len(records) != len(r.keys) {
-		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(r.keys))
+	if q.record(began, err, false); err == nil && len(records) != len(c.keys) {
+		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(c.keys))
 	}
 	if err != nil {
 		return nil, storage.NotApplied(err)
@@ -56,13 +64,13 @@ func (q *queue) load(ctx context.Context, r *Request) ([]storage.Swap, error) {
 		now = e.options.Clock()
 	}
 	for i := range records {
-		r.Items[i].Found = records[i]
+		c.Items[i].Found = records[i]
 	}
-	if _, err = r.evaluate(now, false); err != nil {
+	if _, err = c.evaluate(now, false); err != nil {
 		return nil, final{err}
 	}
-	e.updateDenials(r, denials.Clock{At: now, Sent: began, Received: received})
-	return r.swaps(now, stored), nil
+	e.updateDenials(c.Request, denials.Clock{At: now, Sent: began, Received: received})
+	return c.swaps(now, stored), nil
 }
 
 // swaps returns what the request changes. It was decided at now, when the clock of the store showed stored.

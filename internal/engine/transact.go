@@ -14,16 +14,16 @@ import (
 var errUncommitted = storage.NotApplied(errInterrupted)
 
 // transact decides requests in one transaction.
-func (q *queue) transact(ctx context.Context, requests []*Request) {
+func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 	e := q.engine
-	all, updates := make([]driver.Update, len(requests)), make([]*driver.Update, len(requests))
-	evaluated := make([]error, len(requests))
+	all, updates := make([]driver.Update, len(attempts)), make([]*driver.Update, len(attempts))
+	evaluated := make([]error, len(attempts))
 	var at time.Time // of all decisions
-	for i, r := range requests {
-		r.clearNext() // of an earlier attempt
-		r.err = errUncommitted
-		all[i] = driver.Update{Items: r.Items, Decide: func(now time.Time) bool {
-			at, evaluated[i] = now, r.inTransaction(now)
+	for i, a := range attempts {
+		a.clearNext() // of an earlier attempt
+		a.err = errUncommitted
+		all[i] = driver.Update{Items: a.Items, Decide: func(now time.Time) bool {
+			at, evaluated[i] = now, a.inTransaction(now)
 			return evaluated[i] == nil
 		}}
 		updates[i] = &all[i]
@@ -31,28 +31,29 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 	began := time.Now()
 	err := e.transactor.Transact(ctx, e.options.Clock, updates...)
 	received := time.Now()
-	q.record(began, err, slices.ContainsFunc(requests, func(r *Request) bool { return changes(r.Items) }))
-	for i, r := range requests {
+	q.record(began, err, slices.ContainsFunc(attempts, func(a *attempt) bool { return changes(a.Items) }))
+	for i, a := range attempts {
 		switch {
 		case err == nil:
-			if r.finish(evaluated[i]); r.err == nil {
-				e.updateDenials(r, denials.Clock{At: at, Sent: began, Received: received})
+			if a.finish(evaluated[i]); a.err == nil {
+				e.updateDenials(a.Request, denials.Clock{At: at, Sent: began, Received: received})
 			}
-		case changes(r.Items):
-			r.err = err
+		case changes(a.Items):
+			a.err = err
 		default:
-			r.err = storage.NotApplied(err)
+			a.err = storage.NotApplied(err)
 		}
 	}
 }
 
 // inTransaction decides a request in a transaction. The memory of the records is the store's. So inTransaction keeps copies of
 // the states for the denial cache, which reads them after the transaction.
-func (r *Request) inTransaction(now time.Time) error {
-	_, err := r.evaluate(now, false)
-	if _, denied := r.Evaluator.Denied(); denied && err == nil {
-		for i := range r.Items {
-			r.Items[i].Found = cloneRecord(r.Items[i].Found)
+func (a *attempt) inTransaction(now time.Time) error {
+	_, err := a.evaluate(now, false)
+	a.err = errUncommitted
+	if _, denied := a.Evaluator.Denied(); denied && err == nil {
+		for i := range a.Items {
+			a.Items[i].Found = cloneRecord(a.Items[i].Found)
 		}
 	}
 	return err

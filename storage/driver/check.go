@@ -33,11 +33,29 @@ func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err er
 // BeginBatch is [BeginSwap] for a batch.
 func BeginBatch(ctx context.Context, b *Batch) error { return begin(ctx, b.Keys) }
 
+// few is a number of keys for which comparing all pairs is faster than a map, and does not allocate.
+const few = 16
+
 func begin(ctx context.Context, keys []string) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
-	return CheckKeys(keys)
+	if err := CheckLoad(keys); err != nil {
+		return err
+	}
+	var known map[string]bool // nil for few keys
+	if len(keys) > few {
+		known = make(map[string]bool, len(keys))
+	}
+	for i, key := range keys {
+		if known[key] || known == nil && slices.Contains(keys[:i], key) {
+			return &storage.KeyError{Key: key, Err: fmt.Errorf("%w, at index %d", storage.ErrDuplicateKey, i)}
+		}
+		if known != nil {
+			known[key] = true
+		}
+	}
+	return nil
 }
 
 // KeepFor returns how long a store must keep a record that was decided at decided, when its own clock showed stored: until the
@@ -60,29 +78,6 @@ func CheckLoad(keys []string) error {
 	for _, key := range keys {
 		if len(key) > storage.MaxKey {
 			return fmt.Errorf("%w: it has %d bytes, but at most %d are allowed; use driver.RuleKey, which shortens keys", storage.ErrKey, len(key), storage.MaxKey)
-		}
-	}
-	return nil
-}
-
-// few is a number of keys for which comparing all pairs is faster than a map, and does not allocate.
-const few = 16
-
-// CheckKeys is [CheckLoad], but also returns [storage.ErrDuplicateKey].
-func CheckKeys(keys []string) error {
-	if err := CheckLoad(keys); err != nil {
-		return err
-	}
-	var known map[string]bool // nil for few keys
-	if len(keys) > few {
-		known = make(map[string]bool, len(keys))
-	}
-	for i, key := range keys {
-		if known[key] || known == nil && slices.Contains(keys[:i], key) {
-			return &storage.KeyError{Key: key, Err: fmt.Errorf("%w, at index %d", storage.ErrDuplicateKey, i)}
-		}
-		if known != nil {
-			known[key] = true
 		}
 	}
 	return nil

@@ -26,18 +26,15 @@ func ExampleBeginSwap() {
 }
 
 // A store checks its arguments first, so that all stores return the same errors.
-func ExampleCheckKeys() {
+func ExampleCheckLoad() {
 	long := strings.Repeat("x", storage.MaxKey+1)
 	err := driver.CheckLoad([]string{long})
 	fmt.Println("Load:", errors.Is(err, storage.ErrKey))
-	err = driver.CheckKeys([]string{"alice", "alice"})
-	fmt.Println("CompareAndSwap:", errors.Is(err, storage.ErrDuplicateKey))
-	err = driver.BeginBatch(context.Background(), &driver.Batch{Keys: []string{"alice"}})
-	fmt.Println("Run:", err)
+	err = driver.BeginBatch(context.Background(), &driver.Batch{Keys: []string{"alice", "alice"}})
+	fmt.Println("Run:", errors.Is(err, storage.ErrDuplicateKey))
 	// Output:
 	// Load: true
-	// CompareAndSwap: true
-	// Run: <nil>
+	// Run: true
 }
 
 func TestKeepForAddsHowFarTheClockIsAhead(t *testing.T) {

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"container/list"
+	"time"
+)
+
+// attempt is one attempt to decide a request in a batch. The goroutine that sends the batch uses it until done is closed, even
+// if the caller has returned.
+type attempt struct {
+	*Request
+	slot     string        // of driver.Server.Place
+	deadline time.Time     // of the call
+	done     chan struct{} // is closed when the attempt has ended; nil if the caller sends the request itself
+	err      error
+
+	// The lock of the queue guards these fields.
+	element *list.Element // in queue.waiting
+	until   time.Time     // the deadline of the batch; zero while the attempt waits for one
+}
+
+// finish ends the attempt, and all further ones if there is an error other than ErrDeclined.
+func (a *attempt) finish(err error) {
+	if a.err = err; err != nil && err != ErrDeclined {
+		a.err = final{err}
+	}
+}
+
+// evaluate evaluates the request, and ends the attempt with the error of that.
+func (a *attempt) evaluate(now time.Time, replays bool) (applied int, err error) {
+	a.finish(exited) // if the evaluator does not return
+	applied, err = a.Request.evaluate(now, replays)
+	a.finish(err)
+	return applied, err
+}
