@@ -26,9 +26,11 @@ func (a *attempt) finish(err error) {
 	}
 }
 
+var errExited error = final{exited}
+
 // evaluate evaluates the request, and ends the attempt with the error of that.
 func (a *attempt) evaluate(now time.Time, replays bool) (applied int, err error) {
-	a.finish(exited) // if the evaluator does not return
+	a.err = errExited // if the evaluator does not return
 	applied, err = a.Request.evaluate(now, replays)
 	a.finish(err)
 	return applied, err

@@ -30,9 +30,9 @@ func isUnreachable(err error) bool {
 func (q *queue) record(began time.Time, err error, wrote bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	late := breaker.IsTimeout(err) && isOutage(err)
+	isShort := time.Since(began) < q.engine.options.Timeout
 	switch q.warm = false; {
-	case errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Timeout:
+	case errors.Is(err, context.Canceled) || isOutage(err) && breaker.IsTimeout(err) && isShort:
 		q.breaker.CutShort(began)
 	case isOutage(err):
 		q.breaker.Failed(began, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/denials"
@@ -15,7 +16,6 @@ import (
 // slotBatch has the attempts of a round trip whose keys are in one slot of the server. The server decides
 // them in one driver.Batch. A server without slots has one slotBatch.
 type slotBatch struct {
-	slot     string
 	attempts []*attempt
 	batch    driver.Batch
 	members  [][]*attempt // for each driver.Request the attempts of the equal requests that it stands for
@@ -33,15 +33,15 @@ func (q *queue) runOnServer(ctx context.Context, attempts []*attempt) {
 	e := q.engine
 	slots := partition(attempts)
 	batches := make([]*driver.Batch, len(slots))
-	for i, s := range slots {
-		s.build(e)
-		batches[i] = &s.batch
+	for i := range slots {
+		slots[i].build(e)
+		batches[i] = &slots[i].batch
 	}
 	began := time.Now()
 	e.server.Run(ctx, batches...)
 	received := time.Now()
-	for _, s := range slots {
-		reply := &s.batch
+	for i := range slots {
+		s, reply := &slots[i], batches[i]
 		if reply.Err == nil && (len(reply.Found) != len(reply.Keys) || reply.KeyErr != nil && len(reply.KeyErr) != len(reply.Keys)) {
 			reply.Err = fmt.Errorf("engine: the store answered with %d records and %d errors to %d keys", len(reply.Found), len(reply.KeyErr), len(reply.Keys))
 		}
@@ -56,14 +56,16 @@ func (q *queue) runOnServer(ctx context.Context, attempts []*attempt) {
 	}
 }
 
-// partition divides attempts by the slots of their keys.
-func partition(attempts []*attempt) (slots []*slotBatch) {
-	for _, a := range attempts {
-		i := slices.IndexFunc(slots, func(s *slotBatch) bool { return s.slot == a.slot })
-		if i < 0 {
-			i, slots = len(slots), append(slots, &slotBatch{slot: a.slot})
+// partition sorts attempts by the slots of their keys, and divides them.
+func partition(attempts []*attempt) (slots []slotBatch) {
+	slices.SortStableFunc(attempts, func(a, b *attempt) int { return strings.Compare(a.slot, b.slot) })
+	for len(attempts) > 0 {
+		n := 1
+		for n < len(attempts) && attempts[n].slot == attempts[0].slot {
+			n++
 		}
-		slots[i].attempts = append(slots[i].attempts, a)
+		slots = append(slots, slotBatch{attempts: attempts[:n]})
+		attempts = attempts[n:]
 	}
 	return slots
 }
