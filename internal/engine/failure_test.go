@@ -50,8 +50,10 @@ func TestCallDuringAnOutageEndsWithTheTimeout(t *testing.T) {
 
 func TestCallsSurviveAShortOutage(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.put("refund", "xx")
 		b.store.before = forTime(900*time.Millisecond, notSent)
-		b.finish(b.start(newCall(counter(2), "k")), b.start(newCall(counter(2), "k")))
+		b.finish(b.start(newCall(counter(2), "k")), b.start(newCall(counter(2), "k")), b.start(newCallOf(driver.Refund, counter(2), "refund")))
+		require.Equal(b, "x", b.store.state("refund"))
 	})
 }
 
