@@ -54,7 +54,7 @@ func (c *call) conclude(err error) (retry bool, _ error) {
 // outcome returns the error of a request that failed with err. If a reply was lost, the outcome is
 // unknown.
 func (c *call) outcome(err error) error {
-	if !isPanic(err) && c.lost && c.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
+	if !isPanic(err) && c.lost && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		return unknown(err)
 	}
 	return err
@@ -99,7 +99,7 @@ func (c *call) timeout(ctx context.Context, lost bool) error {
 			cause = fmt.Errorf("%w: %w", cause, ended)
 		}
 	}
-	if lost && c.writes() {
+	if lost {
 		return unknown(cause)
 	}
 	return storage.NotApplied(cause)

@@ -74,6 +74,25 @@ func TestPanicOfAnEarlierAttemptIsNotRaised(t *testing.T) {
 	})
 }
 
+func TestPanicAfterALostReplyIsRaised(t *testing.T) {
+	forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
+		lose, lost := onTrip(b.write(), errLost), false
+		b.store.after = func(keys []string) error {
+			err := lose(keys)
+			lost = lost || err != nil
+			return err
+		}
+		c := newCall(counter(9), "k")
+		c.before = func() error {
+			if lost {
+				panic("a bug")
+			}
+			return nil
+		}
+		require.Equal(b, "a bug", b.decide(c).panicked)
+	})
+}
+
 // A test that fails in a policy calls runtime.Goexit. It ends the goroutine of the caller, and no other.
 func TestGoexitOfAnEvaluatorEndsOnlyItsCaller(t *testing.T) {
 	coldAndWarm(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
