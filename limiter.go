@@ -55,44 +55,12 @@ type Limiter[T any] struct {
 // New returns a limiter with these options. A nil store means the memory of this limiter. A limiter without rules allows every
 // call; the function [For] refuses to make one.
 func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
-	for _, f := range [...]struct {
-		name     string
-		value    any
-		negative bool
-	}{
-		{"Timeout", o.Timeout, o.Timeout < 0},
-		{"DenialCacheSize", o.DenialCacheSize, o.DenialCacheSize < 0},
-		{"MaxSkew", o.MaxSkew, o.MaxSkew < 0},
-		{"MaxRoundTrips", o.MaxRoundTrips, o.MaxRoundTrips < 0},
-		{"MaxQueue", o.MaxQueue, o.MaxQueue < 0},
-	} {
-		if f.negative {
-			return nil, fmt.Errorf("sluice: Options.%s must be at least 0, got %v", f.name, f.value)
-		}
-	}
-	if o.OnFailure > FailLocal {
-		return nil, fmt.Errorf("sluice: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
-	}
-	if err := o.Prepay.validate(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	rules = slices.Clone(rules)
-	for i := range rules {
-		if rules[i].texts == nil { // otherwise it is a rule of another limiter; see Join
-			if err := rules[i].prepare(i); err != nil {
-				return nil, err
-			}
-			rules[i].texts = &ruleTexts{namespace: o.Namespace, name: rules[i].Name}
-		}
-		if slices.ContainsFunc(rules[:i], func(r Rule[T]) bool { return r.Name == rules[i].Name }) {
-			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", rules[i].Name)
-		}
-		if o.Prepay.Calls > 0 && isHolder(rules[i].Policy) {
-			return nil, &RuleError{Rule: rules[i].Name, Err: errPrepaidHolder}
-		}
-		if rules[i].Policy != nil {
-			rules[i].ownText = rules[i].texts.of(rules[i].Policy)
-		}
+	rules, err := o.prepare(rules)
+	if err != nil {
+		return nil, err
 	}
 	l := &Limiter[T]{options: o, rules: rules, waits: waitQueues{all: make(map[string]*waitQueue)}}
 	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
@@ -120,6 +88,30 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		l.rules[i].program = l.engine.Program(l.rules[i].Policy)
 	}
 	return l, nil
+}
+
+// prepare returns a copy of rules that is ready to use.
+func (o *Options[T]) prepare(rules []Rule[T]) ([]Rule[T], error) {
+	rules = slices.Clone(rules)
+	for i := range rules {
+		r := &rules[i]
+		if r.texts == nil { // otherwise it is a rule of another limiter; see Join
+			if err := r.prepare(i); err != nil {
+				return nil, err
+			}
+			r.texts = &ruleTexts{namespace: o.Namespace, name: r.Name}
+		}
+		if slices.ContainsFunc(rules[:i], func(other Rule[T]) bool { return other.Name == r.Name }) {
+			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", r.Name)
+		}
+		if o.Prepay.Calls > 0 && isHolder(r.Policy) {
+			return nil, &RuleError{Rule: r.Name, Err: errPrepaidHolder}
+		}
+		if r.Policy != nil {
+			r.ownText = r.texts.of(r.Policy)
+		}
+	}
+	return rules, nil
 }
 
 // Rules returns the names of the rules in their order.

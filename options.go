@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
@@ -69,3 +70,25 @@ const (
 	FailOpen                        // the call is allowed; Decision.Degraded and Err are set
 	FailLocal                       // a limiter in the memory of this process decides; Degraded and Err are set
 )
+
+func (o *Options[T]) validate() error {
+	for _, f := range [...]struct {
+		name     string
+		value    any
+		negative bool
+	}{
+		{"Timeout", o.Timeout, o.Timeout < 0},
+		{"DenialCacheSize", o.DenialCacheSize, o.DenialCacheSize < 0},
+		{"MaxSkew", o.MaxSkew, o.MaxSkew < 0},
+		{"MaxRoundTrips", o.MaxRoundTrips, o.MaxRoundTrips < 0},
+		{"MaxQueue", o.MaxQueue, o.MaxQueue < 0},
+	} {
+		if f.negative {
+			return fmt.Errorf("sluice: Options.%s must be at least 0, got %v", f.name, f.value)
+		}
+	}
+	if o.OnFailure > FailLocal {
+		return fmt.Errorf("sluice: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
+	}
+	return o.Prepay.validate()
+}
