@@ -60,7 +60,7 @@ type Program struct {
 	Parts []Program
 }
 
-// Equal reports whether two programs have the same code and arguments.
+// Equal reports whether two programs have the same name, code and arguments.
 func (p *Program) Equal(other *Program) bool {
 	return p == other || p.Name == other.Name && p.Lua == other.Lua && p.SQL == other.SQL && slices.Equal(p.Args, other.Args) &&
 		slices.EqualFunc(p.Parts, other.Parts, func(a, b Program) bool { return a.Equal(&b) })

@@ -43,7 +43,7 @@ var (
 	// ErrKey means that a key has more than MaxKey bytes, or that the database cannot change the keys together.
 	ErrKey error = &sentinel{"storage: invalid key", notApplied}
 
-	// ErrDuplicateKey means that a key occurs twice in a CompareAndSwap, decision or batch.
+	// ErrDuplicateKey means that a key occurs twice in a CompareAndSwap or a batch.
 	ErrDuplicateKey error = &sentinel{"storage: key occurs twice", notApplied}
 
 	// ErrSwap means that a swap has a state without a version, a negative TTL or an unknown priority.

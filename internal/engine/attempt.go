@@ -19,7 +19,7 @@ type attempt struct {
 	until   time.Time     // the deadline of the batch; zero while the attempt waits for one
 }
 
-// finish ends the attempt, and all further ones if there is an error other than ErrDeclined.
+// finish sets the error of the attempt. After an error other than ErrDeclined there is no further attempt.
 func (a *attempt) finish(err error) {
 	if a.err = err; err != nil && err != ErrDeclined {
 		a.err = final{err}
@@ -28,7 +28,7 @@ func (a *attempt) finish(err error) {
 
 var errExited error = final{exited}
 
-// evaluate evaluates the request, and ends the attempt with the error of that.
+// evaluate evaluates the request, and finishes the attempt with its error.
 func (a *attempt) evaluate(now time.Time, replays bool) (applied int, err error) {
 	a.err = errExited // if the evaluator does not return
 	applied, err = a.Request.evaluate(now, replays)

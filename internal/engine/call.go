@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// call is a caller that waits for the outcome of its request. Only its goroutine uses it.
+// call is one call of Decide until it has its outcome. Only the goroutine of the caller uses it.
 type call struct {
 	*Request
 	slot     string // of driver.Server.Place
@@ -23,14 +23,14 @@ type call struct {
 	lastErr  error // why the last attempt failed, or an earlier one if the last attempt only ran out of time
 }
 
-// final marks an error of an attempt after which there is no other one.
+// final marks an error after which there is no further attempt.
 type final struct{ error }
 
-// failFastAfter is how long a FailFast request is retried: a server that restarts refuses connections
+// failFastAfter is how long a FailFast call is retried: a server that restarts refuses connections
 // for a moment.
 const failFastAfter = 50 * time.Millisecond
 
-// conclude returns the error of a request whose attempt ended with err. If retry is true, another attempt can help. An allow or
+// conclude returns the error of a call whose attempt ended with err. If retry is true, another attempt can help. An allow or
 // a charge whose reply was lost is decided again once, and may then be charged twice.
 func (c *call) conclude(err error) (retry bool, _ error) {
 	if f, ok := err.(final); ok {
@@ -51,8 +51,7 @@ func (c *call) conclude(err error) (retry bool, _ error) {
 	return true, nil
 }
 
-// outcome returns the error of a request that failed with err. If a reply was lost, the outcome is
-// unknown.
+// outcome returns the error of a call that failed with err. If a reply was lost, the outcome is unknown.
 func (c *call) outcome(err error) error {
 	if !isPanic(err) && c.lost && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		return unknown(err)
@@ -65,10 +64,10 @@ func isTemporary(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrContended) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// errNoAnswer is why a request ends if Options.Timeout is over.
+// errNoAnswer is why a call ends if Options.Timeout is over.
 var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.ErrUnavailable, context.DeadlineExceeded)
 
-// within returns ctx until the deadline of the request. A request that waits for a batch needs none, because to make a context can
+// within returns ctx until the deadline of the call. A call that waits for a batch needs none, because to make a context can
 // take longer than all else that the engine does for it.
 func (c *call) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.endsWith(ctx) {
@@ -77,13 +76,13 @@ func (c *call) within(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadlineCause(ctx, c.deadline, errNoAnswer)
 }
 
-// endsWith reports whether ctx ends by the deadline of the request.
+// endsWith reports whether ctx ends by the deadline of the call.
 func (c *call) endsWith(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ok && !c.deadline.Before(end)
 }
 
-// timeout returns the error of a request if ctx or its deadline ended before there was an outcome. lost means that it may have been
+// timeout returns the error of a call if ctx or its deadline ended before there was an outcome. lost means that it may have been
 // stored.
 func (c *call) timeout(ctx context.Context, lost bool) error {
 	ended := ctx.Err()

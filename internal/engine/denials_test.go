@@ -43,6 +43,20 @@ func TestOtherOperationsDropTheCachedDenial(t *testing.T) {
 	}
 }
 
+// The circuit breaker has refused the operation, so nothing was sent.
+func TestRefusedOperationKeepsTheCachedDenial(t *testing.T) {
+	for _, op := range []driver.Op{driver.Refund, driver.Charge, driver.Reset} {
+		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second / 2, DenialCacheTTL: time.Minute}, func(b *fixture) {
+			b.store.put("k", "x")
+			b.denied(b.decide(newCall(counter(1), "k")))
+			b.store.before = always(errDialRefused)
+			b.decide(newCall(counter(9), "other"))
+			require.Zero(b, b.decide(newCallOf(op, counter(1), "k")).took)
+			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
+		})
+	}
+}
+
 func TestAllowedRequestDropsTheCachedDenial(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		big := newCall(counter(2), "k")

@@ -128,12 +128,15 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 			return denied, err
 		}
 	}
-	err = ErrDeclined
+	err = ErrDeclined // unless a batch decides it
 	if e.takesBatches(r) {
 		err = q.repeat(ctx, c, q.batch)
 	}
 	if err == ErrDeclined {
 		err = q.swap(ctx, c)
+	}
+	if !c.admitted { // nothing was sent
+		return false, err
 	}
 	if r.writes() && !r.allows() {
 		e.denials.Drop(time.Now(), r.keys...)
@@ -165,9 +168,13 @@ func (e *Engine) Await(ctx context.Context, done <-chan struct{}, items []driver
 	return nil
 }
 
-// Program returns the program of a policy, for [Request].Uses. It is nil if the store cannot run it.
+// Program returns the program of a policy, for [Request].Uses with a Cost and an Op that is Allow, Refund or Charge. It is nil if
+// the store cannot run it.
 func (e *Engine) Program(p algo.Policy) *algo.Program {
-	if program := policy.ProgramOf(p); program != nil && e.server != nil && e.server.Runs(program) {
+	if e.server == nil {
+		return nil
+	}
+	if program := policy.ProgramOf(p); program != nil && e.server.Runs(program) {
 		return program
 	}
 	return nil

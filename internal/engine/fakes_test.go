@@ -408,7 +408,7 @@ func lastOf(state string) time.Time {
 // call is a request for one unit of each key, unless a test changes its uses.
 type call struct {
 	engine.Request
-	programs []*algo.Program // of Evaluate
+	programs []*algo.Program // that Evaluate runs
 	allowed  bool
 	retry    time.Duration // of the last use that a spacing policy denied
 	states   []string      // of the last evaluation

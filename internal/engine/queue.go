@@ -55,7 +55,7 @@ const (
 	longestPause = 50 * time.Millisecond
 )
 
-// repeat makes attempts by try until a request has its outcome, or ctx or the deadline of the request ends.
+// repeat makes attempts by try until a call has its outcome, or ctx or the deadline of the call ends.
 func (q *queue) repeat(ctx context.Context, c *call, try func(ctx context.Context, c *call) error) error {
 	retry, err := c.conclude(try(ctx, c))
 	if !retry {
@@ -64,17 +64,17 @@ func (q *queue) repeat(ctx context.Context, c *call, try func(ctx context.Contex
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	for ; retry; retry, err = c.conclude(try(ctx, c)) {
-		q.mu.Lock()
-		if q.others++; c.FailFast {
-			err = q.checkOutage(c.keys[0])
+		if c.FailFast {
+			q.mu.Lock()
+			err := q.checkOutage(c.keys[0])
+			q.mu.Unlock()
+			if err != nil {
+				return c.outcome(err)
+			}
 		}
-		q.mu.Unlock()
-		if err == nil {
-			retrywait.Pause(ctx, pause(c.failures))
-		}
-		if q.addOthers(-1); err != nil {
-			return c.outcome(err)
-		}
+		q.addOthers(1)
+		retrywait.Pause(ctx, pause(c.failures))
+		q.addOthers(-1)
 		if ctx.Err() != nil {
 			return q.timeout(ctx, c, false)
 		}
@@ -92,7 +92,7 @@ func pause(failures int32) time.Duration {
 	return rand.N(min(firstPause<<min(failures-1, 20), longestPause))
 }
 
-// timeout returns the error of a request whose ctx has ended. A wait for other calls or transactions is contention if the store has
+// timeout returns the error of a call whose ctx has ended. A wait for other calls or transactions is contention if the store has
 // answered since the call began. If the store did not answer within the timeout, it is a failure for the circuit breaker.
 func (q *queue) timeout(ctx context.Context, c *call, inFlight bool) error {
 	q.mu.Lock()
@@ -119,7 +119,7 @@ func (q *queue) timeout(ctx context.Context, c *call, inFlight bool) error {
 
 var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
 
-// batch makes one attempt in a batch. It returns when the attempt has ended, or ctx or the deadline of the request.
+// batch makes one attempt in a batch. It returns when the attempt or ctx has ended, or when the deadline of the call has passed.
 func (q *queue) batch(ctx context.Context, c *call) error {
 	a := &attempt{Request: c.Request, slot: c.slot, deadline: c.deadline}
 	switch sends, err := q.enter(c, a); {
@@ -197,6 +197,7 @@ func (q *queue) enter(c *call, a *attempt) (sends bool, err error) {
 	if q.heldKey(c.Request) != "" {
 		return false, errHeld
 	}
+	c.admitted = true
 	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.breaker.Answered()) < ownSendWithin {
 		q.inFlight++
 		return true, nil
@@ -215,11 +216,7 @@ func (q *queue) admit(c *call) error {
 	if c.admitted {
 		return nil
 	}
-	if err := cmp.Or(q.checkOutage(c.keys[0]), q.checkOverload()); err != nil {
-		return err
-	}
-	c.admitted = true
-	return nil
+	return cmp.Or(q.checkOutage(c.keys[0]), q.checkOverload())
 }
 
 // await waits until done has a value or is closed by another call, or until ctx ends. Unless the call is admitted already, await
@@ -254,7 +251,7 @@ func (q *queue) await(ctx context.Context, c *call, done <-chan struct{}) (err e
 	}
 }
 
-// lock gets the locks of keys for a request, unless ctx ends or too many calls wait.
+// lock gets the locks of keys for a call, unless ctx ends or too many calls wait.
 func (q *queue) lock(ctx context.Context, c *call, keys ...string) (unlock func(), err error) {
 	unlock, err = q.locks.Lock(keys, func(free <-chan struct{}) error { return q.await(ctx, c, free) })
 	c.admitted = true
@@ -281,7 +278,7 @@ func (q *queue) checkOverload() error {
 	return nil
 }
 
-// release ends the round trip of a caller. If requests wait, a sender takes its place.
+// release ends the round trip of a caller. If attempts wait, a sender takes its place.
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -292,13 +289,13 @@ func (q *queue) release() {
 	q.inFlight--
 }
 
-// runSender is a sender: it sends the waiting requests, batch by batch, until none waits.
+// runSender is a sender: it sends the waiting attempts, batch by batch, until none waits.
 func (q *queue) runSender() {
 	for q.sendWaiting() {
 	}
 }
 
-// sendWaiting sends a batch of waiting requests. It returns false if no request waits.
+// sendWaiting sends a batch of waiting attempts. It returns false if none waits.
 func (q *queue) sendWaiting() (sent bool) {
 	runtime.Gosched() // lets callers whose calls just returned join the batch
 	attempts, until := q.take()
@@ -368,5 +365,5 @@ func (q *queue) send(ctx context.Context, attempts []*attempt) {
 	}
 }
 
-// errInterrupted is the error of a request if the evaluator of another one has called runtime.Goexit.
+// errInterrupted is the error of an attempt if the evaluator of another one has called runtime.Goexit.
 var errInterrupted = fmt.Errorf("%w: %w", storage.ErrUnavailable, goexit)

@@ -7,6 +7,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,42 @@ func TestAllKindsOfWaitsCountTogether(t *testing.T) {
 		other := b.waits(newCall(counter(9), "b1"))
 		b.finish(other)
 		b.allowed(b.decide(newCall(counter(9), "a1")))
+	})
+}
+
+// slowContext is a context whose Deadline waits for gate, except the first time.
+type slowContext struct {
+	context.Context
+	asked atomic.Int32
+	gate  chan struct{}
+}
+
+func (c *slowContext) Deadline() (time.Time, bool) {
+	if c.asked.Add(1) > 1 {
+		<-c.gate
+	}
+	return c.Context.Deadline()
+}
+
+// The calls begin while nobody waits, and go on at the same instant.
+func TestSwapsThatBeginTogetherDoNotExceedMaxQueue(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 1, Timeout: time.Minute}, func(b *fixture) {
+		b.hold()
+		gate, refused := make(chan struct{}), 0
+		var calls []*call
+		for range 10 {
+			calls = append(calls, b.startFor(&slowContext{Context: background, gate: gate}, newCall(counter(9), "k")))
+		}
+		close(gate)
+		synctest.Wait()
+		for _, c := range calls {
+			if c.returned {
+				b.failed(c, storage.ErrOverloaded, storage.ErrUnavailable, storage.ErrNotApplied)
+				refused++
+			}
+		}
+		require.Equal(b, 8, refused, "one call swaps, and one waits for it")
+		b.finish()
 	})
 }
 

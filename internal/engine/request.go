@@ -11,11 +11,11 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Request is one decision on the states of some keys, for one call of [Engine.Decide]. Nothing changes it then, but evaluations
-// set Found and Next of its items. A round trip can still use it after Decide has returned, so its memory must not be used again.
+// Request is one decision on the states of some keys, for one call of [Engine.Decide]. Decide changes only Found and Next of its
+// items. A round trip can still use it after Decide has returned, so its memory must not be used again.
 type Request struct {
 	Items     []driver.Item // their keys are different from each other
-	Uses      []driver.Use  // of the items with the same indexes; Key has no meaning; without a Program, the request is decided in Go
+	Uses      []driver.Use  // one for each item. Key is not used. If one has no Program, no server decides the request: see Engine.Program
 	Evaluator Evaluator
 	Times     int32           // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
 	FailFast  bool            // do not retry until the deadline if no connection can be made
@@ -23,7 +23,7 @@ type Request struct {
 	Began     time.Time       // when the call began, from which its timeout counts; zero means now
 
 	keys        []string     // the texts of the keys of Items
-	evaluations atomic.Int32 // is also read after Decide has returned
+	evaluations atomic.Int32 // a sender can add to it while the caller reads it
 }
 
 // Evaluator decides a request on states. Only one goroutine at a time calls it, which need not be the caller's. Its panics

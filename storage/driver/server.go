@@ -18,7 +18,7 @@ type Server interface {
 	// cancellation.
 	Run(ctx context.Context, batches ...*Batch)
 
-	// Runs reports whether the database can run a program of a batch.
+	// Runs reports whether the database can run a program. The answer must not change: a limiter asks once for each rule.
 	Runs(p *algo.Program) bool
 
 	// Place returns where the keys of one request are stored, or an error if they cannot be decided together. Requests
@@ -52,7 +52,7 @@ type Batch struct {
 	KeyErr []error
 }
 
-// Programs returns the programs of the uses, equal ones once.
+// Programs returns the different programs of the uses.
 func (b *Batch) Programs() (programs []*algo.Program) {
 	for i := range b.Requests {
 		for j := range b.Requests[i].Uses {
@@ -64,8 +64,11 @@ func (b *Batch) Programs() (programs []*algo.Program) {
 	return programs
 }
 
-// IndexOfProgram returns the index of the first program that is equal to p, or -1.
+// IndexOfProgram returns the index of a program that is equal to p, or -1.
 func IndexOfProgram(programs []*algo.Program, p *algo.Program) int {
+	if i := slices.Index(programs, p); i >= 0 { // the usual case, and faster
+		return i
+	}
 	return slices.IndexFunc(programs, p.Equal)
 }
 
@@ -91,7 +94,7 @@ type Use struct {
 	Op      Op
 	Shadow  bool          // the use never denies; it is skipped if the program cannot read its state
 	Cost    int64         // from 1 to algo.MaxLevel
-	Program *algo.Program // one that Runs reports
+	Program *algo.Program // one for which Server.Runs is true
 }
 
 // Op is the kind of an operation. A [Server] runs the first three.
