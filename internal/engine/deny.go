@@ -24,7 +24,7 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 		return false, nil
 	}
 	var key [storage.MaxKey]byte
-	var earliest, latest time.Time
+	var newest *denials.Denial
 	for i := range items {
 		d := e.denials.Find(items[i].Key.Append(key[:0]))
 		if d == nil {
@@ -33,52 +33,38 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 		if d.IsExpired(began) {
 			expired = d
 		}
-		items[i].Found = d.RecordAt(now)
-		from, to := d.Between(now)
-		if i == 0 || from.After(earliest) {
-			earliest = from
-		}
-		if i == 0 || to.Before(latest) {
-			latest = to
+		if items[i].Found = d.RecordAt(now); newest == nil || d.Sent.After(newest.Sent) {
+			newest = d
 		}
 	}
-	if len(items) == 0 || expired != nil {
+	if newest == nil || expired != nil {
 		return false, expired
 	}
+	earliest, latest := newest.Between(now)
 	if e.options.Clock != nil {
 		earliest = e.options.Clock()
 		latest = earliest
 	}
-	uncertain := latest.Sub(earliest)
-	if uncertain < 0 {
-		return false, nil
-	}
 	wait, denied := evaluate(earliest)
-	return denied && wait > uncertain && !changes(items), nil
+	return denied && wait > latest.Sub(earliest) && !changes(items), nil
 }
 
-// awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
-// time is left, that too many calls wait, or that the evaluator has panicked.
+// awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error is a panic of the
+// evaluator.
 func (q *queue) awaitRenewal(ctx context.Context, c *call) (denied bool, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	if err := q.await(ctx, c, c.Expired.Renewed()); err != nil && ctx.Err() == nil {
-		return false, err
-	}
+	_ = q.await(ctx, c, c.Expired.Renewed()) // an error means that no time is left or too many calls wait, and returns again
 	denied, _ = q.engine.Deny(c.began, time.Now(), c.Items, func(now time.Time) (time.Duration, bool) {
 		if _, err = c.evaluate(now, false); err != nil {
 			return 0, false
 		}
 		return c.Evaluator.Denied()
 	})
-	if denied || isPanic(err) {
-		return denied, err
+	if !isPanic(err) { // otherwise the store decides
+		err = nil
 	}
-	c.evaluations.Store(0) // the store decides
-	if ctx.Err() != nil {
-		return false, c.timeout(ctx, false)
-	}
-	return false, nil
+	return denied, err
 }
 
 // updateDenials updates the cache after an evaluation. After a request that was allowed, cached states are out of date: their

@@ -65,6 +65,9 @@ func TestEndedContextIsNotErrUnavailable(t *testing.T) {
 		defer cancel()
 		c := b.failed(b.decideFor(ctx, newCall(counter(1), "k")), context.DeadlineExceeded, storage.ErrContended, storage.ErrNotApplied)
 		require.Equal(b, 100*time.Millisecond, c.took)
+		ctx, cancel = context.WithCancel(background)
+		time.AfterFunc(100*time.Millisecond, cancel)
+		b.failed(b.decideFor(ctx, newCall(counter(1), "k")), context.Canceled, storage.ErrContended, storage.ErrNotApplied)
 	})
 }
 
