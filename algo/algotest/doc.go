@@ -19,7 +19,7 @@
 //	 1 Deterministic       the same arguments give the same result, and are not modified
 //	 2 NewKeyIsEmpty       empty bytes and an expired state decide alike
 //	 3 StateEncoding       bytes that are not a state are refused; the key is not reset
-//	 4 DenialKeepsState    a denial returns the same state
+//	 4 DenialKeepsState    a denial and a refund of a full key return the same state
 //	 5 RetryIsExact        at RetryAfter the cost is allowed, and not 1µs earlier
 //	 6 NextRefillIsExact   at NextRefill more units are left, and not 1µs earlier
 //	 7 ResetIsExact        at ResetAfter the key is like a new key, and not 1µs earlier
