@@ -37,6 +37,10 @@
 //	19 NoAllocations       a step does not allocate
 //	20 CostIsPositive      a cost below 1 is refused
 //
+// A policy breaks law 4 if its denials change the state, as [algo.Policy] permits. Leave the law out then:
+//
+//	go test -skip /DenialKeepsState
+//
 // [RunHolds] tests the laws of units that are held and given back, for an [algo.Holder].
 //
 // # The search
