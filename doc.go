@@ -66,8 +66,8 @@
 //	your own          two round trips, Load and CompareAndSwap, and more after each conflict
 //
 // On PostgreSQL and Redis, a call with a calendar or penalty rule takes two round trips of its own. A repeated denial takes none;
-// see Options.DenialCacheTTL. In memory, Allow does not allocate with up to three rules, if it is called directly and the
-// decision does not escape to the heap.
+// see Options.DenialCacheTTL. In memory, Allow with up to three rules, without a calendar or penalty, does not allocate, if it is
+// called directly and the decision does not escape to the heap.
 //
 // # Tests
 //

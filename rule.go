@@ -29,9 +29,9 @@ type Rule[T any] struct {
 	Spec string
 	// Policy is the policy for all inputs.
 	Policy algo.Policy
-	// PolicyFor returns the policy for an input, for example by plan or route. It returns Skip as the error if the rule does not
-	// apply. With another error, or a nil policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of
-	// different kinds share no state; see compose.Kind.
+	// PolicyFor returns the policy for an input, for example by plan. It returns Skip as the error if the rule does not apply. With
+	// another error, or a nil policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of the same kind
+	// share the state of a key; see compose.Kind. So for limits by route, Key must return the route too.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. Nil means 1, and a cost of 0 makes the call free. A cost below
 	// 0 is an error, algo.ErrCost.

@@ -40,8 +40,8 @@ type Policy interface {
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
 	// Refund gives cost units back, at most until the key is full. Paid is minus the units that the
 	// key regained. Like Step, Refund first refills until now. If now is before the time in the state,
-	// Refund keeps that time. If the key is full after it, the next state may be empty, and a limiter
-	// deletes the key if ResetAfter is 0.
+	// Refund keeps that time. A refund of a full key keeps the state. If another one fills the key, the
+	// next state may be empty, and a limiter deletes the key if ResetAfter is 0.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units, even if that leaves a debt: Remaining is negative, and refills pay the
 	// debt first. The Result is always Allowed. If now is before the time in the state, Charge uses
@@ -49,7 +49,7 @@ type Policy interface {
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
 	// Bound returns the most units that Step can allow one key in any half-open interval of that
-	// length, while clocks make no steps. math.MaxInt64 promises nothing: the bound may be larger.
+	// length (see Microseconds), while clocks make no steps. math.MaxInt64 promises nothing: the bound may be larger.
 	//
 	// A refund in the interval adds the units that the key regained (-Paid) to the bound. In
 	// movingwindow and in a compose.Stack it adds its whole cost.

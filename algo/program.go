@@ -16,7 +16,8 @@ type Portable interface {
 // Program is Step, Refund and Charge of a policy in the languages of database servers.
 //
 // A program computes the same bytes as the method in Go, except that the next state is empty if the state changes and the
-// key becomes like a new key. It reads no clock and no other key, and writes nothing.
+// key becomes like a new key. It reads no clock and no other key, and writes nothing. A limiter verifies count, but not next
+// and ttl. So test these on the server.
 //
 // # Lua
 //

@@ -66,6 +66,15 @@ func TestFaultOfATraceIsNamed(t *testing.T) {
 	require.ErrorContains(t, runFile(t, t.TempDir(), false), "is a directory")
 }
 
+// The author of a trace can show other columns, or add a policy, and need not delete the old decisions.
+func TestDecisionsOfAnotherFormAreRewritten(t *testing.T) {
+	file := write(t, "show left\npolicy gcra 3/h\npolicy fixedwindow 5/h\n@0s a 1 -> ok 2 0s 20m # two\n@0s a 1 -> soon\n")
+	want := file + `:4: the answer "ok 2 0s 20m" must have a word for each column: left; a line such as show verdict chooses the columns`
+	require.EqualError(t, runFile(t, file, false), want)
+	require.NoError(t, runFile(t, file, true))
+	require.Equal(t, "show left\npolicy gcra 3/h\npolicy fixedwindow 5/h\n@0s a 1 -> 2 | 4  # two\n@0s a 1 -> 1 | 3\n", read(t, file))
+}
+
 func TestEachFileIsASubtest(t *testing.T) {
 	file := write(t, wrong)
 	other := filepath.Join(filepath.Dir(file), "other.trace")

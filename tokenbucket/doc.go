@@ -43,10 +43,10 @@
 // If the limit of a key changes, the tokens that were missing after its last paid step stay missing. The
 // time since that step counts at the new rate.
 //
-//   - With continuous refill, a part of a token counts as a whole token if the weight of a token
-//     changes. - With interval refill, the time from the start of the interval to that step counts too, modulo
-//     the new Period. If 60/m becomes 1/s and the step was 30.5s into the interval, the next token comes
-//     500ms after the step.
+//   - With continuous refill, a part of a token counts as a whole token if the weight of a token changes.
+//   - With interval refill, the time from the start of the interval to that step counts too, modulo the
+//     new Period. If 60/m becomes 1/s and the step was 30.5s into the interval, the next token comes 500ms
+//     after the step.
 //
 // If Refill changes, only the time since that step counts, and a part of a token counts as a whole token.
 package tokenbucket

@@ -21,7 +21,7 @@ import (
 //	4 UnitsReturn            units that are neither released nor renewed return after HeldAtMost
 //
 // Units of one slot are not told apart: a second release can free units that another holder has taken in the same slot. Two
-// units are in different slots if they were taken at least HeldAtMost - Period apart.
+// units are in different slots if they were taken at least HeldAtMost - Period apart, and at different instants.
 func RunHolds(t *testing.T, s Subject) {
 	t.Helper()
 	for i, law := range holdLaws {
@@ -118,7 +118,7 @@ func (k *heldKey) hasNeighbour(h *hold, now int64) bool {
 
 // areApart reports whether the units of two holds are in different slots.
 func (k *heldKey) areApart(a, b *hold) bool {
-	return max(a.taken-b.taken, b.taken-a.taken) >= k.longest-k.limit.Period.Microseconds()
+	return max(a.taken-b.taken, b.taken-a.taken) >= max(1, k.longest-k.limit.Period.Microseconds())
 }
 
 func (k *heldKey) require(ok bool, format string, args ...any) {

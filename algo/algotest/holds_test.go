@@ -136,6 +136,13 @@ func TestHolderWithoutAFlawObeysEveryLawOfHeldUnits(t *testing.T) {
 	RunHolds(t, heldSubject(noFlaw))
 }
 
+// A Holder can keep the instant of each unit. Its units return exactly after the Period.
+func TestUnitsOfOneInstantAreNeverApart(t *testing.T) {
+	k := heldKey{limit: algo.Per(1, time.Second), longest: time.Second.Microseconds()}
+	require.False(t, k.areApart(&hold{taken: 5}, &hold{taken: 5}))
+	require.True(t, k.areApart(&hold{taken: 5}, &hold{taken: 6}))
+}
+
 // testHoldLaw returns the errors of a law of held units.
 func testHoldLaw(name string, s Subject) []string {
 	r := &recorder{}

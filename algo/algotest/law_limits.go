@@ -48,8 +48,8 @@ func (p *point) requireUseKept(old algo.Limit, before algo.Result) {
 	if !isExact(after) {
 		return // the use is out of range under the new limit
 	}
-	if p.past.event.r.Fresh {
-		p.requirePaidUnderNewLimit(old, p.past.event.r.Paid)
+	if r := p.past.event.r; r.Fresh && r.Paid > 0 {
+		p.requirePaidUnderNewLimit(old, r.Paid)
 	}
 	switch {
 	case p.subject.Composed:

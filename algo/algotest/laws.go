@@ -32,7 +32,7 @@ var laws = []law{
 	},
 	{
 		name: "DenialKeepsState", check: denialKeepsState, ops: adjusting, clockStepsBack: true, limitChanges: true,
-		sentence: "a denial returns the same state, so nothing has to be written",
+		sentence: "a denial and a refund of a full key return the same state, so nothing has to be written",
 	},
 	{
 		name: "RetryIsExact", check: retryIsExact, ops: adjusting, clockStepsBack: true, limitChanges: true,

@@ -454,7 +454,7 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	}
 	p.delay(&s, r.Cost, sign)
 	p.complete(&s, &r, p.instant(now))
-	if r.Paid == 0 {
+	if r.Paid == 0 && p.flaw != storesFullRefunds {
 		return append(dst, state...), r, nil
 	}
 	if p.flaw == refundsAboveFull && sign < 0 {

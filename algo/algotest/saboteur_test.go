@@ -33,6 +33,7 @@ var (
 	resetsTokenBuckets   = flaws.add("StateEncoding", "a state of the token bucket is a new key")
 	panicsOnBadRange     = flaws.add("StateEncoding", "a number out of range is a panic")
 	storesDenials        = flaws.add("DenialKeepsState", "a denial changes the state")
+	storesFullRefunds    = flaws.add("DenialKeepsState", "a refund of a full key changes the state")
 	roundsRetry          = flaws.add("RetryIsExact", "RetryAfter is rounded up to 2us")
 	retriesEarly         = flaws.add("RetryIsExact", "RetryAfter is 1us too short")
 	refillsWhenFull      = flaws.add("NextRefillIsExact", "NextRefill is the time until the key is full")

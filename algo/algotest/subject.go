@@ -28,9 +28,10 @@ type Subject struct {
 	// For empty bytes it returns the encoding of the zero State. It may be nil.
 	Recode func(state []byte) ([]byte, error)
 
-	// Windowed means that units come back when a window of one period ends, so a changed period changes the
-	// windows. LimitMayChange then checks a changed period only for keys that were new before their last
-	// operation. BoundHolds adds the whole cost of a refund to the bound, even if fewer units (-Paid) came back.
+	// Windowed means that units come back when a window ends, or one period after they were taken. So a shorter
+	// period can return them at once. LimitMayChange then checks a changed period only for keys that were new
+	// before their last operation. BoundHolds adds the whole cost of a refund to the bound, even if fewer units
+	// (-Paid) came back.
 	Windowed bool
 
 	// Composed means that the policy has parts, and each value of a result can come from another one. So

@@ -18,6 +18,9 @@ type Difference struct {
 // Diff runs the trace and compares the decisions with its answers. A line that differs is directly above the
 // line with the actual decisions. All lines are formatted alike, so only the decisions differ.
 func (t *Trace) Diff() (d Difference, err error) {
+	if t.invalid != nil {
+		return d, t.invalid
+	}
 	ran, err := t.Run()
 	if err != nil {
 		return d, err

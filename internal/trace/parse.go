@@ -153,7 +153,10 @@ func (p *parser) event(l *line) error {
 	if err := p.left(l.event, strings.Fields(left)); err != nil {
 		return err
 	}
-	return p.right(l.event, strings.Fields(strings.TrimPrefix(right, "->")))
+	if err := p.right(l.event, strings.Fields(strings.TrimPrefix(right, "->"))); err != nil && p.trace.invalid == nil {
+		p.trace.invalid = err
+	}
+	return nil
 }
 
 // left reads @OFFSET KEY COST.

@@ -19,7 +19,8 @@ type Trace struct {
 	name     string
 	lines    []line
 	shown    []column
-	policies int // columns of answers
+	policies int   // columns of answers
+	invalid  error // the first fault of an answer; Diff returns it, and Run needs no answers
 }
 
 // A line has its text, and its event or its policy. It has neither if it is a comment, a blank

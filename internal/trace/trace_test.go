@@ -30,7 +30,10 @@ func format(t *testing.T, tr *trace.Trace) string {
 
 func TestErrorNamesTheFault(t *testing.T) {
 	tracetest.Answers(t, "testdata/errors.txt", func(text string) string {
-		_, err := trace.Parse(strings.NewReader(text), "x.trace")
+		tr, err := trace.Parse(strings.NewReader(text), "x.trace")
+		if err == nil {
+			_, err = tr.Diff()
+		}
 		require.Error(t, err)
 		return err.Error()
 	})

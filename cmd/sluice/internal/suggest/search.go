@@ -324,7 +324,7 @@ func ParseShare(s string) (*big.Rat, error) {
 		return share, nil
 	}
 	hint := ""
-	if share, ok := cli.ParsePercentage(s + "%"); ok && share.Sign() > 0 {
+	if share, ok := cli.ParsePercentage(s + "%"); ok && share.Cmp(big.NewRat(1, 100)) >= 0 { // 0.999 does not mean 0.999%
 		hint = "; did you mean " + s + "%?"
 	}
 	return nil, fmt.Errorf("%s: want a percentage above 0%% and at most 100%%, such as 99.9%%%s", errtext.Quote(s), hint)
