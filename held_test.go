@@ -530,6 +530,30 @@ func TestObserverSeesRenewalsAndReleasesOnce(t *testing.T) {
 	require.Equal(t, []sluice.Op{sluice.OpAllow, sluice.OpAllow, sluice.OpReset, sluice.OpAllow, sluice.OpRefund}, ops)
 }
 
+// The middleware releases held units if a settlement panics.
+func TestUnitsAreReleasedOnceIfTheObserverPanics(t *testing.T) {
+	for name, giveBack := range map[string]func(r *sluice.Reservation[call]){
+		"release": func(r *sluice.Reservation[call]) { _ = r.Release(background) },
+		"settle":  func(r *sluice.Reservation[call]) { _, _ = r.Settle(background, 1) },
+		"correct": func(r *sluice.Reservation[call]) { _, _ = r.Settle(background, 0) },
+	} {
+		l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) {
+			if e.Op == sluice.OpRefund {
+				panic(name)
+			}
+		}}, nil, tasks()...)
+		first := reserveOne(t, l)
+		reserveOne(t, l)
+		require.PanicsWithValue(t, name, func() { giveBack(first) })
+		require.NoError(t, first.Release(background), "it would free the unit of the other call")
+		require.Equal(t, int64(1), remaining(t, l, ann)[0], name)
+		if name != "release" {
+			_, err := first.Settle(background, 0)
+			require.ErrorIs(t, err, sluice.ErrSettled)
+		}
+	}
+}
+
 func TestHoldReleasesOnce(t *testing.T) {
 	for name, store := range memoryStores() {
 		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)

@@ -199,15 +199,14 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 		return r.Decision, nil
 	}
 	l := r.limiter
-	d, err = l.observed(ctx, op, func() (Decision, error) {
+	return l.observed(ctx, op, func() (Decision, error) {
 		_, err := l.decide(ctx, op, 0, items, &d, min(l.options.OnFailure, FailOpen))
+		r.settled = err == nil && !d.Degraded // here, because the observer can panic
+		if r.settled || errors.Is(cmp.Or(err, d.Err), storage.ErrOutcomeUnknown) {
+			r.clearHeld() // a second release could free the units of others
+		}
 		return d, err
 	})
-	r.settled = err == nil && !d.Degraded
-	if r.settled || errors.Is(cmp.Or(err, d.Err), storage.ErrOutcomeUnknown) {
-		r.clearHeld() // a second release could free the units of others
-	}
-	return d, err
 }
 
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
