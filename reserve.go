@@ -160,8 +160,8 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 }
 
 // SettleFor is Settle for rules that count different units. The actual cost under each rule is its Cost(in), times the n of
-// Reserve. A rule without Cost is not corrected. One write makes all charges and refunds. An Observer sees it as OpCharge, with
-// a negative Cost for a refund.
+// Reserve. A rule without Cost is not corrected. One write makes all charges and refunds. An Observer sees a charge and a
+// refund together as OpCharge, with a negative Cost for the refund.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
 	return r.settle(ctx, func(u *use) (int64, error) { return r.limiter.ruleOf(u.rule).cost(in, r.n) })
 }
