@@ -206,7 +206,8 @@ func (k OptionalKey) OrSkip(rule sluice.Rule[*http.Request]) sluice.Rule[*http.R
 func (k OptionalKey) OrDeny(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	if cost := rule.Cost; cost != nil {
 		rule.Cost = func(r *http.Request) int64 {
-			if _, found := k(r); !found {
+			_, answered := ResponseTo(r) // it had the key then, but the handler may have removed it
+			if _, found := k(r); !found && !answered {
 				return 1 // a cost of 0, as of a request without content, would not be denied
 			}
 			return cost(r)
