@@ -326,7 +326,8 @@ func (r *Reservation[T]) renewRepeatedly(ctx context.Context, every time.Duratio
 			return
 		case <-time.After(min(pause, time.Until(until))):
 		}
-		renewing, cancel := context.WithDeadline(ctx, until)
+		left := time.Until(until)
+		renewing, cancel := context.WithTimeout(ctx, min(left, max(left/2, DefaultTimeout))) // without a reply, there is time to try again
 		err := r.Renew(renewing)
 		cancel()
 		switch pause = every; {
