@@ -36,8 +36,8 @@ func KeyByPattern() OptionalKey {
 	return func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
 }
 
-// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot and without the
-// default port of the scheme. On a server, the client chooses the host. Requests without a host, which
+// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, and on a client without the
+// default port of the scheme. On a server, the client chooses the host and the port. Requests without a host, which
 // HTTP/1.0 allows, share the empty key.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, "" // on a server
