@@ -89,8 +89,8 @@
 // method Now of a memory.Store. Load of your own store returns the time.
 //
 // If the store's clock steps back by more than 10 s, or a failover goes to a server whose clock is behind, the limiter moves the
-// states to now. Units in use stay in use, and no key is locked out. With Options.Clock a state never moves back, because two
-// clocks could then admit any number of calls.
+// states to now. Units in use stay in use, and no key is locked out. With Options.Clock a state in a store that you pass never
+// moves back, because two clocks could then admit any number of calls.
 //
 // # Policies of your own
 //

@@ -100,11 +100,7 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 		return nil
 	}
 	d := Decision{Results: results}
-	err := r.decideHeld(ctx, driver.Refund, items, &d)
-	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
-		r.clearHeld()
-	}
-	return err
+	return r.release(ctx, items, &d)
 }
 
 // Renew holds the held units for another TTL from now on. If the TTL of a rule has passed, it renews none, and its error wraps
@@ -170,17 +166,25 @@ func (r *Reservation[T]) checkHeld() error {
 	return nil
 }
 
-// decideHeld performs an operation on held units, and calls the observer, which can keep the results. No pointer into those of d
-// escapes.
-func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) (err error) {
+// release gives held units back, and calls the observer, which can keep the results. No pointer into those of d escapes.
+func (r *Reservation[T]) release(ctx context.Context, items []driver.Item, d *Decision) (err error) {
 	if r.limiter.options.Observer == nil {
-		return r.decideUnobserved(ctx, op, items, d)
+		return r.releaseUnobserved(ctx, items, d)
 	}
-	*d, err = r.limiter.observed(ctx, op, func() (Decision, error) {
+	*d, err = r.limiter.observed(ctx, driver.Refund, func() (Decision, error) {
 		own := Decision{Results: append([]RuleResult(nil), d.Results...)} // with slices.Clone d.Results would escape
-		err := r.decideUnobserved(ctx, op, items, &own)
+		err := r.releaseUnobserved(ctx, items, &own)
 		return own, err
 	})
+	return err
+}
+
+// releaseUnobserved notes the release before the observer is called, because a second one, after a panic, could free the units of others.
+func (r *Reservation[T]) releaseUnobserved(ctx context.Context, items []driver.Item, d *Decision) error {
+	err := r.decideUnobserved(ctx, driver.Refund, items, d)
+	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
+		r.clearHeld()
+	}
 	return err
 }
 
@@ -322,7 +326,8 @@ func (r *Reservation[T]) renewRepeatedly(ctx context.Context, every time.Duratio
 			return
 		case <-time.After(min(pause, time.Until(until))):
 		}
-		renewing, cancel := context.WithDeadline(ctx, until)
+		left := time.Until(until)
+		renewing, cancel := context.WithTimeout(ctx, min(left, max(left/2, DefaultTimeout))) // without a reply, there is time to try again
 		err := r.Renew(renewing)
 		cancel()
 		switch pause = every; {

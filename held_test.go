@@ -420,20 +420,23 @@ func TestPanicInARenewalReachesTheCallerOfDo(t *testing.T) {
 	}
 }
 
+// A round trip that gets no reply leaves time for another one, also if it may take longer than the TTL.
 func TestDoSurvivesAnOutageOfTwoThirdsOfTheTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newDistantStore(time.Millisecond)
-		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
-		_, err := l.Do(background, ann, func(ctx context.Context) error {
-			time.Sleep(9 * time.Second)
-			store.hangs.Store(true)
-			time.Sleep(18 * time.Second)
-			store.hangs.Store(false)
-			time.Sleep(time.Minute)
-			return context.Cause(ctx)
+	for _, timeout := range []time.Duration{0, 5 * time.Second, 12 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(time.Millisecond)
+			l := newLimiter(t, sluice.Options[call]{Timeout: timeout}, store, tasks()...)
+			_, err := l.Do(background, ann, func(ctx context.Context) error {
+				time.Sleep(9 * time.Second)
+				store.hangs.Store(true)
+				time.Sleep(18 * time.Second)
+				store.hangs.Store(false)
+				time.Sleep(time.Minute)
+				return context.Cause(ctx)
+			})
+			require.NoError(t, err)
 		})
-		require.NoError(t, err)
-	})
+	}
 }
 
 func TestHoldsOfAnOutageAreLocal(t *testing.T) {
@@ -528,6 +531,30 @@ func TestObserverSeesRenewalsAndReleasesOnce(t *testing.T) {
 	require.NoError(t, r.Renew(background), "it takes the unit again")
 	require.NoError(t, r.Release(background))
 	require.Equal(t, []sluice.Op{sluice.OpAllow, sluice.OpAllow, sluice.OpReset, sluice.OpAllow, sluice.OpRefund}, ops)
+}
+
+// The middleware releases held units if a settlement panics.
+func TestUnitsAreReleasedOnceIfTheObserverPanics(t *testing.T) {
+	for name, giveBack := range map[string]func(r *sluice.Reservation[call]){
+		"release": func(r *sluice.Reservation[call]) { _ = r.Release(background) },
+		"settle":  func(r *sluice.Reservation[call]) { _, _ = r.Settle(background, 1) },
+		"correct": func(r *sluice.Reservation[call]) { _, _ = r.Settle(background, 0) },
+	} {
+		l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) {
+			if e.Op == sluice.OpRefund {
+				panic(name)
+			}
+		}}, nil, tasks()...)
+		first := reserveOne(t, l)
+		reserveOne(t, l)
+		require.PanicsWithValue(t, name, func() { giveBack(first) })
+		require.NoError(t, first.Release(background), "it would free the unit of the other call")
+		require.Equal(t, int64(1), remaining(t, l, ann)[0], name)
+		if name != "release" {
+			_, err := first.Settle(background, 0)
+			require.ErrorIs(t, err, sluice.ErrSettled)
+		}
+	}
 }
 
 func TestHoldReleasesOnce(t *testing.T) {

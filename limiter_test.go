@@ -186,14 +186,19 @@ var errPlan = errors.New("no such plan")
 // faultyPlans are errors of a PolicyFor by the user of the call, and the errors of the
 // limiter.
 var faultyPlans = map[string]struct {
-	err  error
-	want string
+	policy algo.Policy
+	err    error
+	want   string
 }{
-	"nothing":      {nil, `sluice: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply`},
-	"an error":     {errPlan, `sluice: rule "plan": PolicyFor: no such plan`},
-	"an outage":    {fmt.Errorf("plans: %w", storage.ErrUnavailable), `sluice: rule "plan": PolicyFor: plans: ` + storage.ErrUnavailable.Error()},
-	"wrapped Skip": {fmt.Errorf("plan: %w", sluice.Skip), `sluice: rule "plan": PolicyFor: plan: sluice: the rule does not apply`},
+	"nothing":       {nil, nil, noPolicy},
+	"a nil Stack":   {(*compose.Stack)(nil), nil, noPolicy},
+	"a nil Penalty": {(*compose.Penalty)(nil), nil, noPolicy},
+	"an error":      {nil, errPlan, `sluice: rule "plan": PolicyFor: no such plan`},
+	"an outage":     {nil, fmt.Errorf("plans: %w", storage.ErrUnavailable), `sluice: rule "plan": PolicyFor: plans: ` + storage.ErrUnavailable.Error()},
+	"wrapped Skip":  {nil, fmt.Errorf("plan: %w", sluice.Skip), `sluice: rule "plan": PolicyFor: plan: sluice: the rule does not apply`},
 }
+
+const noPolicy = `sluice: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply`
 
 // operations are the methods of a limiter for n calls.
 var operations = map[string]func(l *sluice.Limiter[call], ctx context.Context, in call, n int64) (sluice.Decision, error){
@@ -221,7 +226,7 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 	}
 	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		if plan, ok := faultyPlans[c.user]; ok {
-			return nil, plan.err
+			return plan.policy, plan.err
 		}
 		return mustPolicy("gcra 10/m"), nil
 	}}

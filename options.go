@@ -52,8 +52,8 @@ type Options[T any] struct {
 	Prepay Prepay
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
-	// Observer is called after every operation, on the goroutine of the caller and with its context. It may keep the Event, but
-	// must not modify Decision.Results.
+	// Observer is called after every operation, on the goroutine of the caller and with its context. Do, Hold and Keep renew on a
+	// goroutine of their own. It may keep the Event, but must not modify Decision.Results.
 	Observer func(context.Context, Event)
 }
 

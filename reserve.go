@@ -160,8 +160,8 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 }
 
 // SettleFor is Settle for rules that count different units. The actual cost under each rule is its Cost(in), times the n of
-// Reserve. A rule without Cost is not corrected. One write makes all charges and refunds. An Observer sees it as OpCharge, with
-// a negative Cost for a refund.
+// Reserve. A rule without Cost is not corrected. One write makes all charges and refunds. An Observer sees a charge and a
+// refund together as OpCharge, with a negative Cost for the refund.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
 	return r.settle(ctx, func(u *use) (int64, error) { return r.limiter.ruleOf(u.rule).cost(in, r.n) })
 }
@@ -199,15 +199,14 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 		return r.Decision, nil
 	}
 	l := r.limiter
-	d, err = l.observed(ctx, op, func() (Decision, error) {
+	return l.observed(ctx, op, func() (Decision, error) {
 		_, err := l.decide(ctx, op, 0, items, &d, min(l.options.OnFailure, FailOpen))
+		r.settled = err == nil && !d.Degraded // here, because the observer can panic
+		if r.settled || errors.Is(cmp.Or(err, d.Err), storage.ErrOutcomeUnknown) {
+			r.clearHeld() // a second release could free the units of others
+		}
 		return d, err
 	})
-	r.settled = err == nil && !d.Degraded
-	if r.settled || errors.Is(cmp.Or(err, d.Err), storage.ErrOutcomeUnknown) {
-		r.clearHeld() // a second release could free the units of others
-	}
-	return d, err
 }
 
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in

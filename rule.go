@@ -102,7 +102,7 @@ func (r *Rule[T]) policyFor(in T) (algo.Policy, error) {
 		return nil, nil
 	case err != nil:
 		return nil, &RuleError{Rule: r.Name, Err: fmt.Errorf("PolicyFor: %w", err)}
-	case p == nil:
+	case p == nil || p == (*compose.Stack)(nil) || p == (*compose.Penalty)(nil): // as a map of plans returns for an unknown one
 		return nil, &RuleError{Rule: r.Name, Err: errNoPolicy}
 	}
 	return p, nil

@@ -36,8 +36,8 @@ func KeyByPattern() OptionalKey {
 	return func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
 }
 
-// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot and without the
-// default port of the scheme. On a server, the client chooses the host. Requests without a host, which
+// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, and on a client without the
+// default port of the scheme. On a server, the client chooses the host and the port. Requests without a host, which
 // HTTP/1.0 allows, share the empty key.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, "" // on a server
@@ -206,7 +206,8 @@ func (k OptionalKey) OrSkip(rule sluice.Rule[*http.Request]) sluice.Rule[*http.R
 func (k OptionalKey) OrDeny(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	if cost := rule.Cost; cost != nil {
 		rule.Cost = func(r *http.Request) int64 {
-			if _, found := k(r); !found {
+			_, answered := ResponseTo(r) // it had the key then, but the handler may have removed it
+			if _, found := k(r); !found && !answered {
 				return 1 // a cost of 0, as of a request without content, would not be denied
 			}
 			return cost(r)

@@ -109,6 +109,27 @@ func TestSettleRefundsOrChargesARequest(t *testing.T) {
 	}
 }
 
+// Many handlers remove the credentials of a request before they pass it on.
+func TestHandlerThatRemovesTheKeyPaysTheActualCost(t *testing.T) {
+	for _, cost := range []int64{0, 7} {
+		settled := httplimit.KeyByHeader("X-Api-Key").OrDeny(sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 10/d", Cost: func(r *http.Request) int64 {
+			if _, found := httplimit.ResponseTo(r); found {
+				return cost
+			}
+			return 2
+		}})
+		limiter := newLimiter(t, limiterOptions{}, nil, settled)
+		h := httplimit.Handler(limiter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { r.Header.Del("X-Api-Key") }), httplimit.Options{SettleRules: true})
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Api-Key", "ann")
+		require.Equal(t, http.StatusOK, respond(h, r).StatusCode)
+		r.Header.Set("X-Api-Key", "ann")
+		d, err := limiter.Peek(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, 10-cost, d.Remaining)
+	}
+}
+
 // Its request was charged nothing.
 func TestDeniedRequestSettlesNothing(t *testing.T) {
 	exhausted := limiterOf(t, nil, "fixedwindow 1/d")

@@ -25,9 +25,9 @@ const countersPerKey = 8
 
 // Denied lists the keys that are denied most. It is safe for concurrent use.
 //
-// It counts one denial for each enforced rule that denied an Allow, Wait or Reserve. After N denials, a Denied of size M
-// lists every key with more than N/M denials, and usually the M keys with the most. It takes up to 8*M times MaxDeniedKey+250
-// bytes: about 300 kB for a size of 100.
+// It counts one denial for each enforced rule that denied an Allow, Wait, Reserve or Renew, but none for a Wait behind others.
+// After N denials, a Denied of size M lists every key with more than N/M denials, and usually the M keys with the most. It takes
+// up to 8*M times MaxDeniedKey+250 bytes: about 300 kB for a size of 100.
 //
 // Keys can be personal data or secrets. Serve the list on a loopback listener or behind authentication.
 type Denied struct {

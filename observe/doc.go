@@ -53,7 +53,7 @@
 // # Labels
 //
 //	limiter  the argument of Metrics.Observer
-//	op       allow (also for Reserve and each decision of a Wait), peek, refund, charge, reset
+//	op       allow (also for Reserve, Renew and each decision of a Wait), peek, refund (also for Release), charge, reset
 //	rule     Rule.Name
 //	outcome  allowed, denied, failed, or degraded: the store failed, and FailOpen or
 //	         FailLocal decided
