@@ -104,17 +104,10 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 
 // decide decides on a store that needs a round trip.
 func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
-	now := time.Now()
-	c := &call{Request: r, began: cmp.Or(r.Began, now)}
+	c := &call{Request: r, began: cmp.Or(r.Began, time.Now())}
 	c.deadline = c.began.Add(e.options.Timeout)
 	if end, ok := ctx.Deadline(); ok && end.Before(c.deadline) {
 		c.deadline = end
-		if !now.Before(end) { // its timer may not have fired yet
-			return false, storage.NotApplied(context.DeadlineExceeded)
-		}
-	}
-	if !now.Before(c.deadline) {
-		return false, c.timeout(ctx, false)
 	}
 	q, slot, err := e.queueOf(r.keys)
 	if err != nil {
