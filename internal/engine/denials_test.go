@@ -188,6 +188,22 @@ func TestDenialAfterAFailedWriteIsNotCached(t *testing.T) {
 	})
 }
 
+func TestRenewedDenialAnswersAllThatWaitForIt(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.put("k", "x")
+		b.denied(b.decide(newCall(counter(1), "k")))
+		time.Sleep(2 * time.Second) // the denial has expired
+		b.store.takes = 100 * time.Millisecond
+		b.forgetTrips()
+		calls := []*call{b.start(newCall(counter(1), "k")), b.start(newCall(counter(1), "k")), b.start(newCall(counter(1), "k"))}
+		b.group.Wait()
+		for _, c := range calls {
+			require.Equal(b, calls[0].took, b.denied(c).took)
+		}
+		require.LessOrEqual(b, len(b.store.tripsSoFar()), 2, "the server can decline one")
+	})
+}
+
 // The callers wait for the request that renews an expired denial.
 func TestRequestCancelledDuringARenewalIsNotSent(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
