@@ -145,8 +145,10 @@ func TestKeysReadTheRequest(t *testing.T) {
 	for value, want := range map[string]string{ // spellings of the same credentials (RFC 9110, 11.4)
 		"Bearer Ab": "bearer Ab", "bEARER  \t Ab": "bearer Ab", "Bearer ab": "bearer ab", "Ab": "Ab", "Digest a=b, C=d": "digest a=b, C=d",
 	} {
-		r.Header.Set("Authorization", value)
-		require.Equal(t, want, httplimit.KeyByHeader("authorization").OrShare()(r), value)
+		for _, name := range []string{"authorization", "proxy-authorization"} {
+			r.Header.Set(name, value)
+			require.Equal(t, want, httplimit.KeyByHeader(name).OrShare()(r), value)
+		}
 	}
 	require.Equal(t, "s1", httplimit.KeyByCookie("session").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByCookie("missing").OrShare()(r))

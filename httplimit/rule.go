@@ -138,8 +138,9 @@ type OptionalKey func(*http.Request) (key string, found bool)
 // your own proxy sets, or that is authenticated before the limiter runs. Stores keep the value as readable
 // text. If it is a secret, such as an API key, write an OptionalKey that returns a hash of it.
 //
-// Authorization has the same key in each spelling, such as "Bearer abc" and "bearer  abc": the scheme in
-// lower case, and one space.
+// "Bearer abc" and "bearer  abc" are the same credentials, so the key of Authorization and Proxy-Authorization has the
+// scheme in lower case, and one space. Other spellings have keys of their own, such as a password in base64 with other
+// unused bits. If your server accepts them, limit by the user instead.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
@@ -147,7 +148,7 @@ func KeyByHeader(name string) OptionalKey {
 		switch name {
 		case "Host":
 			value = r.Host // net/http moves it there
-		case "Authorization":
+		case "Authorization", "Proxy-Authorization":
 			value = oneSpelling(value)
 		}
 		return value, value != ""
