@@ -142,6 +142,14 @@ func TestKeysReadTheRequest(t *testing.T) {
 	require.Equal(t, "k1", httplimit.KeyByHeader("x-api-key").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByHeader("X-Missing").OrShare()(r))
 	require.Equal(t, "example.com:8080", httplimit.KeyByHeader("host").OrShare()(r))
+	for value, want := range map[string]string{ // spellings of the same credentials (RFC 9110, 11.4)
+		"Bearer Ab": "bearer Ab", "bEARER  \t Ab": "bearer Ab", "Bearer ab": "bearer ab", "Ab": "Ab", "Digest a=b, C=d": "digest a=b, C=d",
+	} {
+		for _, name := range []string{"authorization", "proxy-authorization"} {
+			r.Header.Set(name, value)
+			require.Equal(t, want, httplimit.KeyByHeader(name).OrShare()(r), value)
+		}
+	}
 	require.Equal(t, "s1", httplimit.KeyByCookie("session").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByCookie("missing").OrShare()(r))
 	for cookies, want := range map[string]string{

@@ -137,15 +137,31 @@ type OptionalKey func(*http.Request) (key string, found bool)
 // as missing. A client that can choose the value gets a new limit with each new value. So use a field that
 // your own proxy sets, or that is authenticated before the limiter runs. Stores keep the value as readable
 // text. If it is a secret, such as an API key, write an OptionalKey that returns a hash of it.
+//
+// "Bearer abc" and "bearer  abc" are the same credentials, so the key of Authorization and Proxy-Authorization has the
+// scheme in lower case, and one space. Other spellings have keys of their own, such as a password in base64 with other
+// unused bits. If your server accepts them, limit by the user instead.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
 		value := r.Header.Get(name)
-		if name == "Host" {
+		switch name {
+		case "Host":
 			value = r.Host // net/http moves it there
+		case "Authorization", "Proxy-Authorization":
+			value = oneSpelling(value)
 		}
 		return value, value != ""
 	}
+}
+
+// oneSpelling returns credentials with their scheme in lower case and one space after it. Otherwise a client could get a new limit
+// by other letter case or more spaces, because servers accept these too (RFC 9110, 11.4). Without a scheme they stay as they are.
+func oneSpelling(credentials string) string {
+	if end := strings.IndexAny(credentials, " \t"); end >= 0 {
+		return strings.ToLower(credentials[:end]) + " " + strings.TrimLeft(credentials[end:], " \t")
+	}
+	return credentials
 }
 
 // KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. See KeyByHeader about values.

@@ -173,8 +173,8 @@ func decide(u *driver.Update, now time.Time, own, latest int64, locations []loca
 	}
 }
 
-// Purge implements [storage.Purger]. It is optional. It saves decisions the time to evict, and frees the memory of rules without
-// records.
+// Purge implements [storage.Purger]. It is optional. It saves decisions the time to evict, and frees the tables of rules without
+// records, but not the 19 KB that each rule keeps.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

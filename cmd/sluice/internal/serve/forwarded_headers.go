@@ -68,8 +68,8 @@ func dropForged(h http.Header, forged func(name string) bool) {
 // delivery networks and frameworks use many names of a few kinds, and some that are of no kind.
 func misleads(name string) bool {
 	switch name {
-	case "x-forward-for", "x-proxyuser-ip", "x-azure-clientip", "x-azure-socketip", "x-appengine-user-ip",
-		"x-envoy-external-address", "x-sucuri-clientip", "cf-pseudo-ipv4",
+	case "x-forward-for", "x-proxyuser-ip", "x-azure-socketip", "x-appengine-user-ip", "x-envoy-external-address",
+		"cf-pseudo-ipv4", "cdn-src-ip", "x-coming-from", "coming-from",
 		"x-host", "x-proxy-host", "x-scheme", "x-url-scheme", "front-end-https",
 		"x-request-uri", "x-request-url", "request-uri", "x-http-destinationurl", "x-http-method",
 		"script-name", "path-info", "x-script-name": // gunicorn cuts SCRIPT_NAME off the path
@@ -84,6 +84,8 @@ func misleads(name string) bool {
 			changed = true
 		case "client", "real", "true", "remote", "connecting", "originating", "viewer":
 			client = true
+		case "clientip", "realip":
+			client, address = true, true
 		case "ip", "ipv4", "ipv6", "addr", "address":
 			address = true
 		case "url", "uri", "path", "query", "method", "host", "scheme", "proto":

@@ -167,6 +167,20 @@ func ping(t *testing.T, conn net.Conn, reader *bufio.Reader) {
 	require.Equal(t, "ping\n", text)
 }
 
+// TestWebSocketsKeepWhatTheClientSendsEarly: together with its request, and more than net/http reads at once.
+func TestWebSocketsKeepWhatTheClientSendsEarly(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, echo))
+	for _, size := range []int{1, 1000, 100_000} {
+		early := strings.Repeat("x", size) + "\n"
+		conn, reader := sendText(t, w, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"+early)
+		require.Equal(t, http.StatusSwitchingProtocols, readResponse(t, reader).StatusCode)
+		text, err := reader.ReadString('\n')
+		require.NoError(t, err, size)
+		require.Equal(t, early, text)
+		ping(t, conn, reader)
+	}
+}
+
 const byBytes = `
 rules:
   - name: uploads

@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -185,6 +187,30 @@ func (t *transfer) WriteHeader(status int) {
 func (t *transfer) FlushError() (err error) {
 	t.send(func() { err = t.Flush() })
 	return err
+}
+
+// Hijack is for http.ResponseController. ReverseProxy reads only the connection, so that first gives what the server has
+// read after the request (golang.org/issue/80875).
+func (t *transfer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffer, err := t.ResponseController.Hijack()
+	if err != nil || buffer.Reader.Buffered() == 0 {
+		return conn, buffer, err
+	}
+	return &hijackedConn{conn.(halfCloser), buffer.Reader}, buffer, nil
+}
+
+// hijackedConn is a connection of which the server has read a part.
+type hijackedConn struct {
+	halfCloser // ReverseProxy passes on that the upstream has closed its half
+	buffer     *bufio.Reader
+}
+
+// Read implements io.Reader.
+func (c *hijackedConn) Read(p []byte) (int, error) {
+	if c.buffer.Buffered() > 0 {
+		return c.buffer.Read(p)
+	}
+	return c.halfCloser.Read(p)
 }
 
 // send sets both deadlines, because the server may read the rest of the body before it
