@@ -343,6 +343,22 @@ func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
 	})
 }
 
+// Only the denials of the other rules are cached, and a release gives none of their units back.
+func TestReleaseLeavesDenialsInTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(0)
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 9 ttl=30s", "fixedwindow 1/h")...)
+		must(t)(l.Do(background, call{user: "bob"}, func(context.Context) error { return nil }))
+		must(t)(l.Allow(background, ann))
+		before := store.trips.Load()
+		for range 900 {
+			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+			time.Sleep(time.Millisecond)
+		}
+		require.EqualValues(t, 1, store.trips.Load()-before)
+	})
+}
+
 func TestDoHoldsUnitsWhileItsFunctionRuns(t *testing.T) {
 	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
 		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)

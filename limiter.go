@@ -128,7 +128,7 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. To enforce a limit, use
+// PeekN decides like AllowN, but charges and stores nothing, so Remaining is not reduced. n is at least 1. To enforce a limit, use
 // AllowN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Peek, in, n, l.rules)
@@ -321,6 +321,9 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 			return 0, nil
 		}
 	}
+	if slices.ContainsFunc(d.Results, func(r RuleResult) bool { return givesBack(op, &r) }) {
+		l.engine.ExpectRefunds()
+	}
 	// The engine gets copies of the results and the keys, because it can still use them when the call has returned.
 	own := &evaluation{op: op, upTo: upTo, results: slices.Clone(d.Results), costs: costs, oneClock: l.options.Clock == nil}
 	times := int32(-1) // a server decides at most MaxInt32 calls
@@ -395,6 +398,13 @@ func (l *Limiter[T]) fallBack(ctx context.Context, op driver.Op, upTo int64, ite
 	d.Attempts += attempts
 	d.Degraded, d.Err = true, err
 	return calls, nil
+}
+
+// givesBack reports whether an operation gives units back for which calls can be denied from the cache. A denial for want of held units
+// is not cached.
+func givesBack(op driver.Op, r *RuleResult) bool {
+	op = operation(op, r.Cost)
+	return (op == driver.Refund || op == driver.Reset) && !r.held
 }
 
 // uses returns what an engine needs to know about the results.

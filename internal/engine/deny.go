@@ -85,8 +85,8 @@ func (e *Engine) updateDenials(r *Request, clock denials.Clock) {
 	}
 }
 
-// ExpectRefunds says that any process may give units back at any time, because the caller reserves units. Denials are then
-// cached for a shorter time. A refund or a reset has the same effect.
+// ExpectRefunds says that any process may give units back at any time, because the caller reserves, refunds or resets. Denials are
+// then cached for a shorter time.
 func (e *Engine) ExpectRefunds() { e.denials.ExpectRefunds() }
 
 // changes reports whether an evaluation has changed a record. A denial does that if the policy of a user counts

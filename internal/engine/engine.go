@@ -134,9 +134,6 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if r.writes() && !r.allows() {
 		e.denials.Drop(time.Now(), r.keys...)
 	}
-	if r.givesBack() {
-		e.ExpectRefunds()
-	}
 	return false, err
 }
 
