@@ -65,7 +65,10 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	l := &Limiter[T]{options: o, rules: rules, waits: waitQueues{all: make(map[string]*waitQueue)}}
 	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
 	if o.OnFailure == FailLocal {
-		l.local = &memory.Store{Clock: o.Clock}
+		if l.options.Local == nil { // also for Join
+			l.options.Local = &memory.Store{Clock: o.Clock}
+		}
+		l.local = l.options.Local
 	}
 	if store == nil {
 		store, l.options.Clock = &memory.Store{Clock: o.Clock}, nil

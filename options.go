@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // Options are the settings of a [Limiter] besides its store and rules. The zero value is valid.
@@ -52,6 +53,9 @@ type Options[T any] struct {
 	Prepay Prepay
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
+	// Local is the store in which FailLocal decides. Give it to all limiters of a Store that shall share what they allow during an
+	// outage, also to one that replaces another. nil means a store of this limiter alone, with Options.Clock.
+	Local *memory.Store
 	// Observer is called after every operation, on the goroutine of the caller and with its context. Do, Hold and Keep renew on a
 	// goroutine of their own. It may keep the Event, but must not modify Decision.Results.
 	Observer func(context.Context, Event)

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
@@ -89,6 +90,21 @@ func TestResetsReachTheLocalLimiter(t *testing.T) {
 			store.faultyStore.err, store.err = nil, nil
 			require.NoError(t, reset(l))
 		}
+	}
+}
+
+// Limiters with the same Options.Local share what they allow during an outage, and so do joined ones.
+func TestLimitersShareALocalStore(t *testing.T) {
+	store := &faultyStore{err: errNoTable}
+	of := func(local *memory.Store) *sluice.Limiter[call] {
+		return newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal, Local: local}, store, rulesOf("gcra 1/h")...)
+	}
+	local, alone := new(memory.Store), of(nil)
+	joined, err := sluice.Join(alone)
+	require.NoError(t, err)
+	limiters := []*sluice.Limiter[call]{of(local), of(local), alone, joined}
+	for i, allowed := range []bool{true, false, true, false} {
+		require.Equal(t, allowed, must(t)(limiters[i].Allow(background, ann)).Allowed, i)
 	}
 }
 

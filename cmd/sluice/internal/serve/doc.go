@@ -15,7 +15,7 @@
 //
 // The store keeps states under the names of the rules, so quota that was used stays used at a reload.
 // A rule whose algorithm changes has new states. With sluice.FailLocal, quota that was used in memory during
-// an outage is lost at a reload, and at the end of the outage.
+// an outage is lost at the end of the outage.
 //
 // Clients cannot forge the headers that tell the upstream their address, the host or the scheme, nor
 // headers that would change the path or the method after the rules have been applied. See

@@ -149,6 +149,15 @@ func TestReloadWithoutTheStore(t *testing.T) {
 	require.Equal(t, 4, w.allowed(5))
 }
 
+func TestReloadKeepsWhatWasUsedDuringAnOutage(t *testing.T) {
+	server := servers.Redis(t)
+	w := startTestServer(t, oneByIP, on("redis://"+server.Addr()), withUpstream(t, hello), onFailure(sluice.FailLocal))
+	server.Stop()
+	require.Equal(t, 3, w.allowed(5))
+	require.NoError(t, w.Reload(t.Context()))
+	require.Zero(t, w.allowed(5))
+}
+
 // TestLateStoreWithUnreadableStatesIsNotUsed: if the rules cannot read the state that all requests need, the server does not use
 // the store and is not ready, until a reload with other rules.
 func TestLateStoreWithUnreadableStatesIsNotUsed(t *testing.T) {

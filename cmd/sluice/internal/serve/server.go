@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // maxDecisionTimeout is the largest decision timeout.
@@ -92,6 +93,7 @@ type Server struct {
 
 	service  sluice.Options[decisionRequest] // of the limiters of all reloads
 	requests sluice.Options[*http.Request]
+	local    memory.Store // of both, for sluice.FailLocal
 
 	store   *stores.Store
 	missing atomic.Bool           // the store has been unavailable since the start
@@ -158,7 +160,7 @@ func limiterOptions[In any](s *Server, side string) sluice.Options[In] {
 	o := &s.options
 	return sluice.Options[In]{
 		Namespace: o.Namespace, Timeout: o.DecisionTimeout, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
-		OnFailure: o.OnFailure, Observer: s.observer(side),
+		OnFailure: o.OnFailure, Local: &s.local, Observer: s.observer(side),
 	}
 }
 
