@@ -237,6 +237,23 @@ func TestManyCallersOfALockedKeyDelayOthersOnce(t *testing.T) {
 	})
 }
 
+// Each probe shows that the lock is still held.
+func TestLongLockDelaysOthersOnce(t *testing.T) {
+	withLocks(t, func(b *fixture, s lockedServer) {
+		b.store.takes = time.Millisecond
+		s.locks.lock("locked")
+		stop, delayed := b.callLocked(4, callsOf("locked")), 0
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if b.allowed(b.decide(newCall(counter(1<<40), "k"))).took >= lockTimeout/2 {
+				delayed++
+			}
+		}
+		require.Equal(b, 1, delayed)
+		s.locks.unlock("locked")
+		stop()
+	})
+}
+
 // The lock of a key is free again. Its callers do not wait for those of locked keys.
 func TestReleasedKeyDoesNotWaitForLockedKeys(t *testing.T) {
 	for _, locked := range []int{1, 20} {
