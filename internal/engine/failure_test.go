@@ -126,6 +126,9 @@ func TestOutageIsNotContention(t *testing.T) {
 				if !errors.Is(c.err, storage.ErrOutcomeUnknown) {
 					require.ErrorIs(b, c.err, storage.ErrUnavailable)
 				}
+				if takes > 0 {
+					require.ErrorContains(b, c.err, "connection refused", "also of calls that were not sent")
+				}
 			}
 			require.Less(b, calls[29].took, time.Second, "the circuit breaker is open")
 			if takes == 0 {
@@ -142,6 +145,25 @@ func TestWaitForCallsOfTheSameKeyIsContention(t *testing.T) {
 		first, second := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))
 		b.finish(first)
 		b.failed(second, storage.ErrContended, storage.ErrNotApplied)
+	})
+}
+
+// The store answers once, and then it fails. Each call waits for the ones before it.
+func TestWaitForACallThatFailsIsAnOutage(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.takes = 10 * time.Millisecond
+		fails := time.Now().Add(15 * time.Millisecond) // after the load of the first call
+		b.store.before = func([]string) error {
+			if time.Now().After(fails) {
+				return notSent
+			}
+			return nil
+		}
+		calls := []*call{b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))}
+		b.group.Wait()
+		for _, c := range calls {
+			b.failed(c, storage.ErrUnavailable, storage.ErrNotApplied)
+		}
 	})
 }
 
