@@ -78,7 +78,7 @@ func (q *queue) repeat(ctx context.Context, c *call, try func(ctx context.Contex
 		if ctx.Err() != nil {
 			return q.timeout(ctx, c, false)
 		}
-		if q.engine.server != nil { // the keys may be somewhere else now
+		if q.engine.server != nil { // the store may divide batches in another way now
 			if _, slot, err := q.engine.server.Place(c.keys...); err == nil {
 				c.slot = slot
 			}
