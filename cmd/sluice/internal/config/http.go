@@ -2,7 +2,6 @@ package config
 
 import (
 	"iter"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -130,13 +129,15 @@ func (r *Rule) key(ip key) key {
 	return httplimit.JoinKeys(keys...)
 }
 
-// hostOf normalizes the host: lower case, without the port and without a trailing dot.
+// hostOf normalizes the host: lower case, without the port and without a trailing dot. Some servers take all from the first colon as the
+// port.
 func hostOf(r *http.Request) string {
 	host := httplimit.KeyByHost(r)
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	if address, _, ok := strings.Cut(strings.TrimPrefix(host, "["), "]"); ok {
+		return address
 	}
-	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	name, _, _ := strings.Cut(host, ":")
+	return strings.TrimSuffix(name, ".")
 }
 
 // Applies reports whether the rule decides on the request.
