@@ -194,7 +194,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 		proxy := proxy // of this request
 		proxy.ModifyResponse = func(response *http.Response) error {
 			s.answered.Store(true)
-			if response.StatusCode < 100 { // net/http panics if it is to send such a status
+			if response.StatusCode < 100 || response.StatusCode > 999 { // net/http panics if it is to send such a status
 				return fmt.Errorf("the upstream sent the status %03d", response.StatusCode)
 			}
 			w.Header()["Content-Type"] = nil // net/http guesses no type then if the upstream sent none

@@ -295,6 +295,21 @@ func TestUpstreamOverTLS(t *testing.T) {
 	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 }
 
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestInvalidStatusesAreFailures: net/http reads such statuses over HTTP/2, and panics if it is to send one.
+func TestInvalidStatusesAreFailures(t *testing.T) {
+	for status, want := range map[int]int{-5: 502, 0: 502, 99: 502, 200: 200, 999: 999, 1000: 502} {
+		w := startTestServer(t, oneByIP, at(t, "test://upstream"))
+		w.transport.RegisterProtocol("test", roundTripFunc(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody}, nil
+		}))
+		require.Equal(t, want, fetch(t, w.proxyURL("/")).StatusCode, status)
+	}
+}
+
 // TestGRPCNeedsAnUpstreamWithTLS: its calls pass through the proxy, with their trailers.
 func TestGRPCNeedsAnUpstreamWithTLS(t *testing.T) {
 	w := overTLS(t, func(w http.ResponseWriter, r *http.Request) {
