@@ -406,6 +406,21 @@ func TestForgedHeadersAreRemoved(t *testing.T) {
 	})
 }
 
+// TestOneSpellingOfAKeyIsPassedOn: CGI programs read X_api_key as X-Api-Key. So a client could get a new limit with each value of the other
+// spelling.
+func TestOneSpellingOfAKeyIsPassedOn(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	w := startTestServer(t, "\nrules: [{name: a, policy: gcra 9/h, by: header:X-Api-Key}, {name: b, policy: gcra 9/h, by: [ip, header:X_team]}]\n",
+		withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	fetch(t, w.proxyURL("/"), "X-Api-Key", "1", "x_API.key", "2", "X_api_key", "3", "X_Team", "4", "X-Team", "5", "X_other", "6")
+	got := <-seen
+	for name, values := range map[string][]string{
+		"X-Api-Key": {"1"}, "X_api.key": nil, "X_api_key": nil, "X_team": {"4"}, "X-Team": nil, "X_other": {"6"},
+	} {
+		require.Equal(t, values, got[name], name)
+	}
+}
+
 const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP
 
 // TestAWrongTrustedListIsLoggedAndCounted: the log has the peer and the remedy.
