@@ -163,6 +163,8 @@ func TestKeysReadTheRequest(t *testing.T) {
 		"session=\xff; mysession=s2; session=s=3": "s=3", // a Go server refuses the first too
 		strings.Repeat("; ", 4000) + "session=s2": "s2",  // so that clients cannot hide a cookie
 		"session=; session=s2":                    "",
+		`session= "s%32"`:                         "s2", // as JavaScript, PHP and Ruby programs read it
+		"session=%7A%; session=s2":                "%7A%",
 		"session":                                 "",
 	} {
 		r.Header["Cookie"] = []string{cookies}

@@ -165,16 +165,22 @@ func oneSpelling(credentials string) string {
 	return credentials
 }
 
-// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. See KeyByHeader about values.
+// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. As in many servers, the value is without
+// spaces and quotes around it, and %2A is *. See KeyByHeader about values.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {
-			if found, _, _ := strings.Cut(pair, "="); strings.TrimSpace(found) != name {
+			found, value, _ := strings.Cut(pair, "=")
+			if strings.TrimSpace(found) != name {
 				continue
 			}
-			alone := http.Request{Header: http.Header{"Cookie": {pair}}} // among more than 3000 cookies, net/http finds none
+			alone := http.Request{Header: http.Header{"Cookie": {name + "=" + textproto.TrimString(value)}}} // among more than 3000 cookies, net/http finds none
 			if cookie, err := alone.Cookie(name); err == nil {
-				return cookie.Value, cookie.Value != ""
+				value = cookie.Value
+				if decoded, err := url.PathUnescape(value); err == nil {
+					value = decoded
+				}
+				return value, value != ""
 			}
 		}
 		return "", false
