@@ -181,6 +181,29 @@ func TestWebSocketsKeepWhatTheClientSendsEarly(t *testing.T) {
 	}
 }
 
+// goneClient is the writer of a response to a client that has left.
+type goneClient struct{ *httptest.ResponseRecorder }
+
+func (goneClient) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, client := net.Pipe()
+	client.Close()
+	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), nil
+}
+
+// TestClientThatLeavesBeforeItsUpgradeIsNoFailureOfTheUpstream: the log then has no address of the client either.
+func TestClientThatLeavesBeforeItsUpgradeIsNoFailureOfTheUpstream(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, echo))
+	r := httptest.NewRequest(http.MethodGet, "/chat", nil)
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "websocket")
+	written := httptest.NewRecorder()
+	w.current.Load().handler.ServeHTTP(goneClient{written}, r)
+	require.Empty(t, written.Body, "net/http would log an error")
+	require.Contains(t, w.logged.String(), "the client closed the connection")
+	require.NotContains(t, w.logged.String(), "the upstream failed")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+}
+
 const byBytes = `
 rules:
   - name: uploads
