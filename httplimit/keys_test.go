@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,13 +143,18 @@ func TestKeysReadTheRequest(t *testing.T) {
 	require.Equal(t, "k1", httplimit.KeyByHeader("x-api-key").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByHeader("X-Missing").OrShare()(r))
 	require.Equal(t, "example.com:8080", httplimit.KeyByHeader("host").OrShare()(r))
+	require.Equal(t, "example.com", httplimit.KeyByHeader("Host").OrShare()(&http.Request{Host: "Example.COM."}))
 	for value, want := range map[string]string{ // spellings of the same credentials (RFC 9110, 11.4)
-		"Bearer Ab": "bearer Ab", "bEARER  \t Ab": "bearer Ab", "Bearer ab": "bearer ab", "Ab": "Ab", "Digest a=b, C=d": "digest a=b, C=d",
+		"Bearer Ab": "bearer Ab", "bEARER  \t Ab": "bearer Ab", " Bearer Ab ": "bearer Ab", "Bearer ab": "bearer ab", "Ab": "Ab", "Digest a=b, C=d": "digest a=b, C=d",
 	} {
 		for _, name := range []string{"authorization", "proxy-authorization"} {
 			r.Header.Set(name, value)
 			require.Equal(t, want, httplimit.KeyByHeader(name).OrShare()(r), value)
 		}
+	}
+	for value, want := range map[string]string{" \tk1\t ": "k1", " \t": ""} { // as net/http passes them on over HTTP/2
+		r.Header.Set("X-Spaces", value)
+		require.Equal(t, want, httplimit.KeyByHeader("X-Spaces").OrShare()(r))
 	}
 	require.Equal(t, "s1", httplimit.KeyByCookie("session").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByCookie("missing").OrShare()(r))
@@ -157,6 +163,8 @@ func TestKeysReadTheRequest(t *testing.T) {
 		"session=\xff; mysession=s2; session=s=3": "s=3", // a Go server refuses the first too
 		strings.Repeat("; ", 4000) + "session=s2": "s2",  // so that clients cannot hide a cookie
 		"session=; session=s2":                    "",
+		`session= "s%32"`:                         "s2", // as JavaScript, PHP and Ruby programs read it
+		"session=%7A%; session=s2":                "%7A%",
 		"session":                                 "",
 	} {
 		r.Header["Cookie"] = []string{cookies}
@@ -178,7 +186,7 @@ func TestSpellingsOfAHostHaveOneKey(t *testing.T) {
 
 func TestJoinedKeysAreDistinct(t *testing.T) {
 	joined := httplimit.JoinKeys(httplimit.KeyByHeader("A").OrShare(), httplimit.KeyByHeader("B").OrShare())
-	values := []string{"", " ", "\"", "\\", "\" \"", "\\\"", "a", "a b", "\xff", "\\xff", "\ufffd"}
+	values := []string{"", ",", "\"", "\\", "\" \"", "\\\"", "a", "a b", "\xff", "\\xff", "\ufffd"}
 	seen := make(map[string][2]string)
 	for _, a := range values {
 		for _, b := range values {
@@ -298,6 +306,7 @@ func FuzzDifferentNamesHaveDifferentKeys(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
+		a, b = textproto.TrimString(a), textproto.TrimString(b)
 		key := httplimit.KeyByHeader("X-Api-Key").OrIP(keyOf(t, httplimit.ClientIP{}))
 		require.Equal(t, a == b, key(withKey("192.0.2.1", a)) == key(withKey("192.0.2.1", b)))
 		require.Equal(t, a == "", key(withKey("192.0.2.1", a)) == "ip:192.0.2.1")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -139,15 +140,15 @@ type OptionalKey func(*http.Request) (key string, found bool)
 // text. If it is a secret, such as an API key, write an OptionalKey that returns a hash of it.
 //
 // "Bearer abc" and "bearer  abc" are the same credentials, so the key of Authorization and Proxy-Authorization has the
-// scheme in lower case, and one space. Other spellings have keys of their own, such as a password in base64 with other
+// scheme in lower case, and one space. The key of Host is that of [KeyByHost]. Other spellings have keys of their own, such as a password in base64 with other
 // unused bits. If your server accepts them, limit by the user instead.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
-		value := r.Header.Get(name)
+		value := textproto.TrimString(r.Header.Get(name)) // over HTTP/2 a client can add spaces, which net/http does not pass on
 		switch name {
 		case "Host":
-			value = r.Host // net/http moves it there
+			value = KeyByHost(&http.Request{Host: r.Host}) // net/http moves it there
 		case "Authorization", "Proxy-Authorization":
 			value = oneSpelling(value)
 		}
@@ -164,16 +165,22 @@ func oneSpelling(credentials string) string {
 	return credentials
 }
 
-// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. See KeyByHeader about values.
+// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. As in many servers, the value is without
+// spaces and quotes around it, and %2A is *. See KeyByHeader about values.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {
-			if found, _, _ := strings.Cut(pair, "="); strings.TrimSpace(found) != name {
+			found, value, _ := strings.Cut(pair, "=")
+			if strings.TrimSpace(found) != name {
 				continue
 			}
-			alone := http.Request{Header: http.Header{"Cookie": {pair}}} // among more than 3000 cookies, net/http finds none
+			alone := http.Request{Header: http.Header{"Cookie": {name + "=" + textproto.TrimString(value)}}} // among more than 3000 cookies, net/http finds none
 			if cookie, err := alone.Cookie(name); err == nil {
-				return cookie.Value, cookie.Value != ""
+				value = cookie.Value
+				if decoded, err := url.PathUnescape(value); err == nil {
+					value = decoded
+				}
+				return value, value != ""
 			}
 		}
 		return "", false

@@ -9,11 +9,13 @@
 package config
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/fieldlist"
@@ -170,9 +172,26 @@ func (f Field) optionalKey() httplimit.OptionalKey {
 	return nil
 }
 
+// userOf returns the user as lenient servers read it. Many ignore missing padding and all bytes that are no base64.
 func userOf(r *http.Request) (string, bool) {
-	user, _, _ := r.BasicAuth()
-	return user, user != ""
+	credentials, _ := httplimit.KeyByHeader("Authorization")(r)
+	encoded, isBasic := strings.CutPrefix(credentials, "basic ")
+	text, _ := base64.RawStdEncoding.DecodeString(strings.Map(toBase64, encoded)) // up to the end, if that is a half byte
+	user, _, found := strings.Cut(string(text), ":")
+	return user, isBasic && found && user != ""
+}
+
+// toBase64 returns a digit of base64, also for one of the URL alphabet. It returns -1 for other bytes.
+func toBase64(r rune) rune {
+	switch {
+	case r == '-':
+		return '+'
+	case r == '_':
+		return '/'
+	case HasOnly(string(r), "+/"):
+		return r
+	}
+	return -1
 }
 
 // MayLack returns the fields of By that a request may lack.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"iter"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -130,13 +129,15 @@ func (r *Rule) key(ip key) key {
 	return httplimit.JoinKeys(keys...)
 }
 
-// hostOf normalizes the host: lower case, without the port and without a trailing dot.
+// hostOf normalizes the host: lower case, without the port and without a trailing dot. Some servers take all from the first colon as the
+// port.
 func hostOf(r *http.Request) string {
 	host := httplimit.KeyByHost(r)
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	if address, _, ok := strings.Cut(strings.TrimPrefix(host, "["), "]"); ok {
+		return address
 	}
-	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	name, _, _ := strings.Cut(host, ":")
+	return strings.TrimSuffix(name, ".")
 }
 
 // Applies reports whether the rule decides on the request.
@@ -160,6 +161,7 @@ func (r *Rule) Applies(req *http.Request) bool {
 //   - /a/..%2Fb is below /a for servers that split a path before they decode it, else /b
 //   - /a/../b is below /a for servers that do not clean paths, else /b. /a%2F../b is too if they decode it as a
 //     whole, as WSGI and ASGI servers do
+//   - /a//../b is /a/b for servers that resolve .. before they merge slashes, else /b
 //   - //x/a is /a for servers that parse it as a URL with the host x, else /x/a
 func (r *Rule) For(method string, u *url.URL) bool {
 	method = strings.ToUpper(method)
@@ -216,8 +218,8 @@ func readings(u *url.URL) iter.Seq[string] {
 			escaped = u.EscapedPath()
 		}
 		all := func(whole, escaped string) bool {
-			return yield(path.Clean("/"+whole)) && (whole == escaped ||
-				yield(path.Clean("/"+bySegment(escaped))) && yield(bySegment(path.Clean("/"+escaped))))
+			return yield(path.Clean("/"+whole)) && yield(unmerged(whole)) && (whole == escaped ||
+				yield(path.Clean("/"+bySegment(escaped))) && yield(unmerged(bySegment(escaped))) && yield(bySegment(path.Clean("/"+escaped))))
 		}
 		if !all(withoutParameters(u.Path), withoutParameters(escaped)) {
 			return
@@ -230,6 +232,17 @@ func readings(u *url.URL) iter.Seq[string] {
 			_ = yield(bySegment(raw)) && yield(u.Path) && yield(decoded(path.Clean("/"+raw)))
 		}
 	}
+}
+
+// unmerged returns the path that a server reads if it resolves .. before it merges slashes (RFC 3986, section 5.2.4). Meanwhile empty
+// segments have a name. In Go 1.25, URL.ResolveReference needs quadratic time.
+func unmerged(p string) string {
+	const empty = "/\x00"
+	if strings.Contains(p, "//") && strings.Contains(p, "..") {
+		p = strings.ReplaceAll(strings.ReplaceAll(p, "//", empty+"/"), "//", empty+"/") // twice, for ///
+		p = strings.ReplaceAll(path.Clean("/"+p), empty, "")
+	}
+	return path.Clean("/" + p)
 }
 
 var encodedSlash = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")

@@ -70,6 +70,34 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "ip:2001:db8::/64", key(t, "", "user", bare))
 	bare.Host = ""
 	require.Empty(t, key(t, "", "host", bare))
+	for _, host := range []string{"a.example.:80", "A.example:1:2", "a.example:x", "a.example.::80"} { // some servers ignore all from the first colon
+		bare.Host = host
+		require.Equal(t, "a.example", key(t, "", "host", bare), host)
+	}
+}
+
+// TestSpellingsOfAUserHaveOneKey: servers read Basic credentials with more spaces, without padding, in the URL alphabet, or with
+// other bytes between. Otherwise a client with such credentials would not be limited as this user.
+func TestSpellingsOfAUserHaveOneKey(t *testing.T) {
+	for credentials, want := range map[string]string{
+		"Basic YW5uOnB3dw==":       "ann",
+		"bASIC  \t YW5uOnB3dw== ":  "ann",
+		"Basic YW5uOnB3dw":         "ann",
+		"Basic YW5uOnB3dx==":       "ann",
+		"Basic YW5uOnB3d":          "ann",
+		"Basic .YW5=u OnB3dw~":     "ann",
+		"Basic 8J-YgHU_OnB3":       "\U0001F600u?",
+		"Basic 8J+YgHU/OnB3":       "\U0001F600u?",
+		"Basic YW5u":               "ip:192.0.2.1",
+		"Basic OnB3":               "ip:192.0.2.1",
+		"Basic":                    "ip:192.0.2.1",
+		"Bearer YW5uOnB3dw==":      "ip:192.0.2.1",
+		"Basic,Basic YW5uOnB3dw==": "ip:192.0.2.1",
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header["Authorization"] = []string{credentials}
+		require.Equal(t, want, key(t, "", "user", r), credentials)
+	}
 }
 
 func TestRequestsWithoutTheFieldOfARule(t *testing.T) {

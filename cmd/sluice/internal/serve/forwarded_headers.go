@@ -2,10 +2,12 @@ package serve
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -18,14 +20,26 @@ import (
 // Values from the request are passed on only from a trusted proxy, and only the kind that trusted
 // proxies write, Forwarded or X-Forwarded: a client may have forged the other kind. X-Real-IP and
 // similar headers from a trusted proxy are passed on; the upstream must know whether its proxies
-// write them.
+// write them. The function also removes other spellings of the headers that are keys of rules.
 func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	const forwardedFor = "X-Forwarded-For"
+	keys := make(map[string][]string) // the headers that are keys, by their plain names
+	for _, rule := range file.Rules {
+		for _, field := range rule.By {
+			if field.Kind == config.Header {
+				keys[plainName(field.Name)] = append(keys[plainName(field.Name)], field.Name)
+			}
+		}
+	}
 	client, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
 	return func(r *httputil.ProxyRequest) {
 		peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
 		trusted := err == nil && trustedproxy.Contains(file.Trusted, peer.Addr())
 		dropForged(r.Out.Header, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
+		maps.DeleteFunc(r.Out.Header, func(name string, _ []string) bool { // programs as in dropForged could read another key than the rule
+			same := keys[plainName(name)]
+			return same != nil && !slices.Contains(same, name)
+		})
 		var passed []string // httputil has removed them
 		switch {
 		case trusted && file.Forwarded:
@@ -50,17 +64,22 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 // SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY.
 func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
-		plain := strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsDigit(r) {
-				return unicode.ToLower(r)
-			}
-			return '-'
-		}, name)
+		plain := plainName(name)
 		isOdd := !strings.EqualFold(name, plain) && plain != "script-name" && plain != "path-info"
 		if plain == "proxy" || misleads(plain) && (isOdd || forged(plain)) {
 			delete(h, name)
 		}
 	}
+}
+
+// plainName returns a name in lower case, with - for all punctuation.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return '-'
+	}, name)
 }
 
 // misleads reports whether programs are known to read the client's address, the host, the scheme, the path

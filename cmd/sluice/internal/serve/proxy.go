@@ -136,7 +136,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 	case r.Context().Err() != nil:
 		// Usually the client is gone. But it may have closed only its own side, and without
 		// a response it would get an empty 200.
-		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
+		s.reportLeft(err)
 		return unanswered(http.StatusBadGateway, "the upstream did not answer")
 	}
 	config.SetOutcome(r, config.UpstreamFailed)
@@ -149,6 +149,10 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 	}
 	s.metrics.upstream.WithLabelValues(strconv.Itoa(status)).Inc()
 	return unanswered(status, "the upstream did not answer"+inTime)
+}
+
+func (s *Server) reportLeft(err error) {
+	s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
 }
 
 // unanswered returns the problem of an allowed request to which the upstream has not answered.
@@ -194,7 +198,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 		proxy := proxy // of this request
 		proxy.ModifyResponse = func(response *http.Response) error {
 			s.answered.Store(true)
-			if response.StatusCode < 100 { // net/http panics if it is to send such a status
+			if response.StatusCode < 100 || response.StatusCode > 999 { // net/http panics if it is to send such a status
 				return fmt.Errorf("the upstream sent the status %03d", response.StatusCode)
 			}
 			w.Header()["Content-Type"] = nil // net/http guesses no type then if the upstream sent none
@@ -203,6 +207,10 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 			return nil
 		}
 		proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
+			if isHijacked(r) { // the client could not get the 101 of the upstream
+				s.reportLeft(err)
+				return
+			}
 			maps.Copy(w.Header(), fields)
 			s.fail(w, r, err, settled)
 		}

@@ -181,6 +181,29 @@ func TestWebSocketsKeepWhatTheClientSendsEarly(t *testing.T) {
 	}
 }
 
+// goneClient is the writer of a response to a client that has left.
+type goneClient struct{ *httptest.ResponseRecorder }
+
+func (goneClient) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, client := net.Pipe()
+	client.Close()
+	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), nil
+}
+
+// TestClientThatLeavesBeforeItsUpgradeIsNoFailureOfTheUpstream: the log then has no address of the client either.
+func TestClientThatLeavesBeforeItsUpgradeIsNoFailureOfTheUpstream(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, echo))
+	r := httptest.NewRequest(http.MethodGet, "/chat", nil)
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "websocket")
+	written := httptest.NewRecorder()
+	w.current.Load().handler.ServeHTTP(goneClient{written}, r)
+	require.Empty(t, written.Body, "net/http would log an error")
+	require.Contains(t, w.logged.String(), "the client closed the connection")
+	require.NotContains(t, w.logged.String(), "the upstream failed")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+}
+
 const byBytes = `
 rules:
   - name: uploads
@@ -295,6 +318,21 @@ func TestUpstreamOverTLS(t *testing.T) {
 	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 }
 
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestInvalidStatusesAreFailures: net/http reads such statuses over HTTP/2, and panics if it is to send one.
+func TestInvalidStatusesAreFailures(t *testing.T) {
+	for status, want := range map[int]int{-5: 502, 0: 502, 99: 502, 200: 200, 999: 999, 1000: 502} {
+		w := startTestServer(t, oneByIP, at(t, "test://upstream"))
+		w.transport.RegisterProtocol("test", roundTripFunc(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody}, nil
+		}))
+		require.Equal(t, want, fetch(t, w.proxyURL("/")).StatusCode, status)
+	}
+}
+
 // TestGRPCNeedsAnUpstreamWithTLS: its calls pass through the proxy, with their trailers.
 func TestGRPCNeedsAnUpstreamWithTLS(t *testing.T) {
 	w := overTLS(t, func(w http.ResponseWriter, r *http.Request) {
@@ -389,6 +427,21 @@ func TestForgedHeadersAreRemoved(t *testing.T) {
 		}
 		return map[[2]int]string{{1, 1}: "kept", {1, 0}: "removed if the peer is not trusted", {0, 0}: "removed"}[[2]int{left(false), left(true)}]
 	})
+}
+
+// TestOneSpellingOfAKeyIsPassedOn: CGI programs read X_api_key as X-Api-Key. So a client could get a new limit with each value of the other
+// spelling.
+func TestOneSpellingOfAKeyIsPassedOn(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	w := startTestServer(t, "\nrules: [{name: a, policy: gcra 9/h, by: header:X-Api-Key}, {name: b, policy: gcra 9/h, by: [ip, header:X_team]}]\n",
+		withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	fetch(t, w.proxyURL("/"), "X-Api-Key", "1", "x_API.key", "2", "X_api_key", "3", "X_Team", "4", "X-Team", "5", "X_other", "6")
+	got := <-seen
+	for name, values := range map[string][]string{
+		"X-Api-Key": {"1"}, "X_api.key": nil, "X_api_key": nil, "X_team": {"4"}, "X-Team": nil, "X_other": {"6"},
+	} {
+		require.Equal(t, values, got[name], name)
+	}
 }
 
 const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP

@@ -31,10 +31,12 @@ const (
 func (o *Options) idleTimeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := &transfer{ResponseWriter: w, ResponseController: http.NewResponseController(w), o: o, credit: o.BodyGrace, duplex: r.ProtoMajor > 1}
-		if r.Body != nil && r.Body != http.NoBody {
-			t.unread = true
-			_ = t.ResponseController.SetReadDeadline(time.Time{}) // instead of requestTime
+		t.unread = r.Body != nil && r.Body != http.NoBody
+		if t.unread || len(r.Header["Upgrade"]) > 0 {
 			r = r.WithContext(context.WithValue(r.Context(), transferKey{}, t))
+		}
+		if t.unread {
+			_ = t.ResponseController.SetReadDeadline(time.Time{}) // instead of requestTime
 			r.Body = &trackedBody{r.Body, t}
 		}
 		defer t.end() // a reverse proxy panics if a response breaks off
@@ -42,7 +44,7 @@ func (o *Options) idleTimeout(next http.Handler) http.Handler {
 	})
 }
 
-type transferKey struct{} // of the context of a request with a body
+type transferKey struct{} // of the context of a request with a body, or for an upgrade
 
 // transfer is the writer of a response. It sets deadlines while the body of the request is read and
 // the response is written, and clears them in between: then it may be the upstream that is idle.
@@ -64,6 +66,7 @@ type transfer struct {
 	waiting  int   // calls that wait for the client to send
 	broke    error // why the rest of the body cannot be read
 	released bool  // the handler has set a read deadline of its own, or has returned
+	hijacked bool
 }
 
 // beginRead sets the read deadline.
@@ -193,6 +196,7 @@ func (t *transfer) FlushError() (err error) {
 // read after the request (golang.org/issue/80875).
 func (t *transfer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffer, err := t.ResponseController.Hijack()
+	t.hijacked = err == nil
 	if err != nil || buffer.Reader.Buffered() == 0 {
 		return conn, buffer, err
 	}
@@ -234,6 +238,12 @@ func bodyState(r *http.Request) (unread bool, broke error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.unread, t.broke
+}
+
+// isHijacked reports whether the connection of a request was hijacked.
+func isHijacked(r *http.Request) bool {
+	t, ok := r.Context().Value(transferKey{}).(*transfer)
+	return ok && t.hijacked
 }
 
 // sendTimeout is a RoundTripper that ends a request if the upstream takes none of its body for d
