@@ -140,8 +140,8 @@ type OptionalKey func(*http.Request) (key string, found bool)
 // text. If it is a secret, such as an API key, write an OptionalKey that returns a hash of it.
 //
 // "Bearer abc" and "bearer  abc" are the same credentials, so the key of Authorization and Proxy-Authorization has the
-// scheme in lower case, and one space. The key of Host is that of [KeyByHost]. Other spellings have keys of their own, such as a password in base64 with other
-// unused bits. If your server accepts them, limit by the user instead.
+// scheme in lower case, and one space. The key of Host is that of [KeyByHost]. Other spellings have keys of their own,
+// such as a password in base64 with other unused bits. If your server accepts them, limit by the user instead.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {

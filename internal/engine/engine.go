@@ -104,10 +104,14 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 
 // decide decides on a store that needs a round trip.
 func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
-	c := &call{Request: r, began: cmp.Or(r.Began, time.Now())}
+	now := time.Now()
+	c := &call{Request: r, began: cmp.Or(r.Began, now)}
 	c.deadline = c.began.Add(e.options.Timeout)
 	if end, ok := ctx.Deadline(); ok && end.Before(c.deadline) {
 		c.deadline = end
+		if !now.Before(end) { // its timer may not have fired yet
+			return false, storage.NotApplied(context.DeadlineExceeded)
+		}
 	}
 	q, slot, err := e.queueOf(r.keys)
 	if err != nil {
