@@ -43,7 +43,11 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 		return l.decideInput(ctx, driver.Allow, in, n, l.rules, d)
 	}
 	// The observer can keep the decision, so the results need their own memory.
-	*d, err = l.do(ctx, driver.Allow, in, n, l.rules)
+	*d, err = l.observed(ctx, driver.Allow, func() (own Decision, err error) {
+		err = l.decideInput(ctx, driver.Allow, in, n, l.rules, &own)
+		*d = own // for Hold, if the observer panics
+		return own, err
+	})
 	return err
 }
 

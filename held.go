@@ -232,7 +232,14 @@ func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.
 	began := time.Now()
 	deciding, cancel := l.uncancelled(ctx)
 	defer cancel()
-	if err = l.allow(deciding, in, 1, d); err != nil {
+	observed := false
+	defer func() {
+		if !observed && d.Allowed { // the observer has panicked, so nobody else can release the units
+			_ = l.reservationOf(in, d, began).Release(context.WithoutCancel(ctx))
+		}
+	}()
+	err = l.allow(deciding, in, 1, d)
+	if observed = true; err != nil {
 		return ctx, doNothing, err
 	}
 	r := l.reservationOf(in, d, began)

@@ -573,6 +573,32 @@ func TestUnitsAreReleasedOnceIfTheObserverPanics(t *testing.T) {
 	}
 }
 
+func TestHeldUnitsReturnIfTheObserverPanics(t *testing.T) {
+	for name, hold := range map[string]func(l *sluice.Limiter[call]){
+		"Do":      func(l *sluice.Limiter[call]) { _, _ = l.Do(background, ann, nil) },
+		"Hold":    func(l *sluice.Limiter[call]) { _, _, _, _ = l.Hold(background, ann) },
+		"Reserve": func(l *sluice.Limiter[call]) { _, _, _ = l.Reserve(background, ann, 1) },
+	} {
+		down := newFaultyStore()
+		down.err = errNoTable
+		stores := memoryStores()
+		stores["in an outage"] = down
+		for where, store := range stores {
+			fails := true
+			l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal, Observer: func(context.Context, sluice.Event) {
+				if fails {
+					panic(name)
+				}
+			}}, store, tasks()...)
+			for range 3 { // the limit is 2
+				require.PanicsWithValue(t, name, func() { hold(l) })
+			}
+			fails = false
+			require.Equal(t, []int64{2, 7}, remaining(t, l, ann), "%s %s", name, where)
+		}
+	}
+}
+
 func TestHoldReleasesOnce(t *testing.T) {
 	for name, store := range memoryStores() {
 		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)

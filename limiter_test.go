@@ -552,6 +552,9 @@ func TestLogValues(t *testing.T) {
 		`v.op=allow v.outcome=failed v.duration=0s v.err="sluice: rule \"user\": damaged"`: sluice.Event{
 			Op: sluice.OpAllow, Outcome: sluice.Failed, Err: fmt.Errorf("wrapped: %w", &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}),
 		},
+		`v.op=allow v.outcome=failed v.duration=0s v.err="sluice: rule \"plan\": sluice: rule \"user\": damaged"`: sluice.Event{
+			Op: sluice.OpAllow, Outcome: sluice.Failed, Err: &sluice.RuleError{Rule: "plan", Err: &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}},
+		},
 	} {
 		var b bytes.Buffer
 		slog.New(slog.NewTextHandler(&b, nil)).Info("m", "v", value)

@@ -2,7 +2,6 @@ package sluice
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 )
 
@@ -44,11 +43,11 @@ func (e Event) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, e.Decision.attrs()...)...)
 }
 
-// withoutKey returns an error without the key of a RuleError.
+// withoutKey returns an error without the key of a RuleError. Its Err can have one too, if PolicyFor asks another limiter.
 func withoutKey(err error) error {
 	var rule *RuleError
-	if errors.As(err, &rule) && rule.Key != "" {
-		return fmt.Errorf("sluice: rule %q: %w", rule.Rule, rule.Err)
+	if errors.As(err, &rule) {
+		return &RuleError{Rule: rule.Rule, Err: withoutKey(rule.Err)}
 	}
 	return err
 }

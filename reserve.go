@@ -65,10 +65,17 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	if l.options.Observer == nil {
 		err = r.reserve(ctx, in, &r.Decision) // a copy of the decision would take time
 	} else {
-		r.Decision, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
-			err = r.reserve(ctx, in, &d)
-			return d, err
+		observed := false
+		defer func() {
+			if !observed { // the observer has panicked, so nobody else can release the units
+				_ = r.Release(context.WithoutCancel(ctx))
+			}
+		}()
+		r.Decision, err = l.observed(ctx, driver.Allow, func() (Decision, error) {
+			err := r.reserve(ctx, in, &r.Decision)
+			return r.Decision, err
 		})
+		observed = true
 	}
 	if err != nil || !r.Decision.Allowed {
 		return nil, r.Decision, err

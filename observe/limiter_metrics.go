@@ -57,7 +57,7 @@ func (l *limiterMetrics) observe(_ context.Context, e sluice.Event) {
 	if d.Cached && m.cached != nil {
 		m.cached.Inc()
 	}
-	if d.Attempts > 1 {
+	if d.Attempts > 1 && !d.Prepaid { // a prepaid call has the attempts of its purchase, whose own decision is counted
 		m.retries.Add(float64(d.Attempts - 1))
 	}
 	if d.Skew > 0 {

@@ -80,6 +80,9 @@ func traffic(t *testing.T, m *Metrics) {
 	expensive := denialOf(denied("client", "ann"))
 	expensive.Decision.Attempts, expensive.Decision.Cached, expensive.Decision.Skew, expensive.Duration = 4, true, 50*time.Millisecond, 3*time.Microsecond
 	m.Observer("expensive")(context.Background(), expensive)
+	prepaid := denialOf(allowed("client", "ann"))
+	prepaid.Outcome, prepaid.Decision.Allowed, prepaid.Decision.Prepaid, prepaid.Decision.Attempts = sluice.Allowed, true, true, 4
+	m.Observer("prepaid")(context.Background(), prepaid)
 	for range 2 { // observers of one name share their counters
 		m.Observer("\xff")(context.Background(), denialOf(denied("a\xff", "k"), shadow(denied("b\xff", "k")))) // Prometheus panics at labels that are not UTF-8
 	}

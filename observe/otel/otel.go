@@ -97,11 +97,11 @@ func text(name, value string) attribute.KeyValue {
 	return attribute.String(name, strings.ToValidUTF8(value, "\uFFFD"))
 }
 
-// message returns the text of an error without the key of a RuleError.
+// message returns the text of an error without the key of a RuleError. Its Err can have one too, if PolicyFor asks another limiter.
 func message(err error) string {
 	var rule *sluice.RuleError
 	if errors.As(err, &rule) {
-		return fmt.Sprintf("sluice: rule %q: %v", rule.Rule, rule.Err)
+		return fmt.Sprintf("sluice: rule %q: %s", rule.Rule, message(rule.Err))
 	}
 	return err.Error()
 }

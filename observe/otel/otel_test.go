@@ -81,7 +81,7 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 	}
 
 	ctx, span = tracer.Start(t.Context(), "rule")
-	observer.Limiter("rule")(ctx, sluice.Event{Outcome: sluice.Failed, Err: &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}})
+	observer.Limiter("rule")(ctx, sluice.Event{Outcome: sluice.Failed, Err: &sluice.RuleError{Rule: "plan", Err: &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}}})
 	span.End()
 
 	ctx, span = tracer.Start(t.Context(), "text")
@@ -114,7 +114,7 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
-		"rule":    `sluice.failed exception.message=sluice: rule "user": damaged,sluice.limiter=rule,sluice.op=,sluice.rule=`,
+		"rule":    `sluice.failed exception.message=sluice: rule "plan": sluice: rule "user": damaged,sluice.limiter=rule,sluice.op=,sluice.rule=`,
 		"request": "sluice.denied sluice.limiter=api,sluice.op=allow,sluice.remaining=0,sluice.retry_after=3600,sluice.rule=fixedwindow 2/h",
 		"open":    "sluice.degraded exception.message=storage: nothing was applied: sluicetest: fire,sluice.limiter=open,sluice.op=allow,sluice.rule=",
 		"text":    "sluice.denied exception.message=bad \uFFFD,sluice.limiter=\uFFFD,sluice.op=allow,sluice.remaining=0,sluice.retry_after=0,sluice.rule=a\uFFFD",
