@@ -194,8 +194,10 @@ func (p *Process) Stop() {
 // Kill ends the server and all its children at once, with SIGKILL.
 func (p *Process) Kill() { p.ifRunning(p.kill) }
 
+// kill stops the parent first, so that it starts no more children. It does not stop those: if the test is killed meanwhile, stopped ones
+// would never notice that their parent is dead.
 func (p *Process) kill() {
-	p.pause()
+	signal(p.pid, syscall.SIGSTOP)
 	p.signalAll(syscall.SIGKILL)
 	<-p.ended
 }
