@@ -43,9 +43,9 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 		return l.decideInput(ctx, driver.Allow, in, n, l.rules, d)
 	}
 	// The observer can keep the decision, so the results need their own memory.
-	*d, err = l.observed(ctx, driver.Allow, func() (own Decision, err error) {
+	_, err = l.observed(ctx, driver.Allow, func() (own Decision, err error) {
 		err = l.decideInput(ctx, driver.Allow, in, n, l.rules, &own)
-		*d = own // for Hold, if the observer panics
+		*d = own // here, because Hold needs it if the observer panics
 		return own, err
 	})
 	return err

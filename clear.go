@@ -64,8 +64,8 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 		defer l.purses.dropRule(rule.Name)
 	}
 	defer func() {
-		if l.local != nil && (err == nil || deleted > 0) {
-			l.local.Clear(prefix)
+		if l.options.Local != nil && (err == nil || deleted > 0) {
+			l.options.Local.Clear(prefix)
 		}
 	}()
 	var first error // of a key

@@ -191,7 +191,7 @@ func (r *Reservation[T]) releaseUnobserved(ctx context.Context, items []driver.I
 // decideUnobserved performs an operation on held units where they are: in the store, or in the local limiter of FailLocal.
 func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) (err error) {
 	if l := r.limiter; r.Decision.Degraded {
-		_, err = decideInMemory(ctx, l.local, nil, op, 0, items, d)
+		_, err = decideInMemory(ctx, l.options.Local, nil, op, 0, items, d)
 	} else {
 		_, err = l.decide(ctx, op, 0, items, d, FailClosed)
 	}

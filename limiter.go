@@ -41,12 +41,11 @@ import (
 //
 // A call returns soon after its context ends, but it may notice a cancellation only when the store answers, or at its deadline.
 type Limiter[T any] struct {
-	options Options[T]
+	options Options[T] // Local is nil unless OnFailure is FailLocal
 	rules   []Rule[T]
 	store   storage.Store
 	memory  *memory.Store  // decides if the store is in memory; then there is no engine
 	engine  *engine.Engine // decides otherwise
-	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
 	mayHold bool           // a rule may have a policy whose units are held
 	waits   waitQueues     // of calls of Wait
 	purses  *purses        // of calls that were bought ahead; nil without Options.Prepay
@@ -64,11 +63,11 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	}
 	l := &Limiter[T]{options: o, rules: rules, waits: waitQueues{all: make(map[string]*waitQueue)}}
 	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
-	if o.OnFailure == FailLocal {
-		if l.options.Local == nil { // also for Join
-			l.options.Local = &memory.Store{Clock: o.Clock}
-		}
-		l.local = l.options.Local
+	switch {
+	case o.OnFailure != FailLocal:
+		l.options.Local = nil
+	case o.Local == nil: // Join then finds this one
+		l.options.Local = &memory.Store{Clock: o.Clock}
 	}
 	if store == nil {
 		store, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
@@ -340,7 +339,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 	if err == nil {
 		copy(d.Results, own.results)
 		d.conclude(own.allowed, own.at, stats)
-		if l.local != nil {
+		if l.options.Local != nil {
 			err = l.tidyLocal(ctx, op, own.results, items)
 		}
 		return own.calls, err
@@ -354,10 +353,10 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 func (l *Limiter[T]) tidyLocal(ctx context.Context, op driver.Op, results []RuleResult, items []driver.Item) (err error) {
 	ctx = context.WithoutCancel(ctx)
 	if op == driver.Reset {
-		_, err = decideInMemory(ctx, l.local, nil, op, 0, items, &Decision{Results: results})
+		_, err = decideInMemory(ctx, l.options.Local, nil, op, 0, items, &Decision{Results: results})
 	}
-	if l.local.Stats().Keys > 0 {
-		_, _ = l.local.Purge(ctx, 10) // few at a time, so that no call waits for long
+	if l.options.Local.Stats().Keys > 0 {
+		_, _ = l.options.Local.Purge(ctx, 10) // few at a time, so that no call waits for long
 	}
 	return err
 }
@@ -393,7 +392,7 @@ func (l *Limiter[T]) fallBack(ctx context.Context, op driver.Op, upTo int64, ite
 		*d = Decision{Allowed: true}
 	} else {
 		var local error
-		if calls, local = decideInMemory(ctx, l.local, nil, op, upTo, items, d); local != nil {
+		if calls, local = decideInMemory(ctx, l.options.Local, nil, op, upTo, items, d); local != nil {
 			*d = Decision{Attempts: attempts}
 			return 0, errors.Join(err, local)
 		}

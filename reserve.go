@@ -71,7 +71,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 				_ = r.Release(context.WithoutCancel(ctx))
 			}
 		}()
-		r.Decision, err = l.observed(ctx, driver.Allow, func() (Decision, error) {
+		_, err = l.observed(ctx, driver.Allow, func() (Decision, error) {
 			err := r.reserve(ctx, in, &r.Decision)
 			return r.Decision, err
 		})
@@ -250,7 +250,7 @@ func (r *Reservation[T]) covers(u *use) bool {
 // errors of policies, because the local limiter is only used during an outage.
 func (r *Reservation[T]) refundLocal(ctx context.Context) error {
 	l := r.limiter
-	if l.local == nil || r.localRefunded {
+	if l.options.Local == nil || r.localRefunded {
 		return nil
 	}
 	results, items := r.results(nil, nil, func(u *use) (int64, bool) {
@@ -264,7 +264,7 @@ func (r *Reservation[T]) refundLocal(ctx context.Context) error {
 		return storage.NotApplied(err)
 	}
 	r.localRefunded = true
-	_, _ = decideInMemory(context.WithoutCancel(ctx), l.local, nil, driver.Refund, 0, items, &Decision{Results: results})
+	_, _ = decideInMemory(context.WithoutCancel(ctx), l.options.Local, nil, driver.Refund, 0, items, &Decision{Results: results})
 	r.clearHeld()
 	return nil
 }

@@ -220,7 +220,9 @@ func TestLargeNumbersAreExact(t *testing.T) {
 	now := time.Unix(4_102_444_800, 987_654_321)
 	b := requestEach("one", "two")
 	b.Now, b.Requests[0].Uses[0].Cost, b.Requests[1].Times = now, algo.MaxCount-1, 1_000_000_000
-	setProgram(b, programOf(policy))
+	for _, r := range b.Requests {
+		r.Uses[0].Program = programOf(policy)
+	}
 	runOK(t, s, b)
 	next, _, err := policy.Step(nil, nil, now, algo.MaxCount-1)
 	require.NoError(t, err)

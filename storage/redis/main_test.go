@@ -136,15 +136,6 @@ func programOf(p algo.Policy) *algo.Program {
 	return &program
 }
 
-// setProgram sets the program of all uses of a batch.
-func setProgram(b *driver.Batch, p *algo.Program) {
-	for _, r := range b.Requests {
-		for i := range r.Uses {
-			r.Uses[i].Program = p
-		}
-	}
-}
-
 // oneRequest returns a batch with one request for a unit of each key.
 func oneRequest(keys ...string) *driver.Batch {
 	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Requests: []driver.Request{{Times: 1}}}

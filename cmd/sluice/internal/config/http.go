@@ -217,9 +217,11 @@ func readings(u *url.URL) iter.Seq[string] {
 		if u.RawPath != "" { // else nothing is encoded that need not be, such as / and .
 			escaped = u.EscapedPath()
 		}
+		cleaned := func(p string) bool {
+			return yield(path.Clean("/"+p)) && (!strings.Contains(p, "//") || !strings.Contains(p, "..") || yield(unmerged(p)))
+		}
 		all := func(whole, escaped string) bool {
-			return yield(path.Clean("/"+whole)) && yield(unmerged(whole)) && (whole == escaped ||
-				yield(path.Clean("/"+bySegment(escaped))) && yield(unmerged(bySegment(escaped))) && yield(bySegment(path.Clean("/"+escaped))))
+			return cleaned(whole) && (whole == escaped || cleaned(bySegment(escaped)) && yield(bySegment(path.Clean("/"+escaped))))
 		}
 		if !all(withoutParameters(u.Path), withoutParameters(escaped)) {
 			return
@@ -238,11 +240,8 @@ func readings(u *url.URL) iter.Seq[string] {
 // segments have a name. In Go 1.25, URL.ResolveReference needs quadratic time.
 func unmerged(p string) string {
 	const empty = "/\x00"
-	if strings.Contains(p, "//") && strings.Contains(p, "..") {
-		p = strings.ReplaceAll(strings.ReplaceAll(p, "//", empty+"/"), "//", empty+"/") // twice, for ///
-		p = strings.ReplaceAll(path.Clean("/"+p), empty, "")
-	}
-	return path.Clean("/" + p)
+	p = strings.ReplaceAll(strings.ReplaceAll(p, "//", empty+"/"), "//", empty+"/") // twice, for ///
+	return path.Clean("/" + strings.ReplaceAll(path.Clean("/"+p), empty, ""))
 }
 
 var encodedSlash = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -35,11 +34,7 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	return func(r *httputil.ProxyRequest) {
 		peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
 		trusted := err == nil && trustedproxy.Contains(file.Trusted, peer.Addr())
-		dropForged(r.Out.Header, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
-		maps.DeleteFunc(r.Out.Header, func(name string, _ []string) bool { // programs as in dropForged could read another key than the rule
-			same := keys[plainName(name)]
-			return same != nil && !slices.Contains(same, name)
-		})
+		dropForged(r.Out.Header, keys, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
 		var passed []string // httputil has removed them
 		switch {
 		case trusted && file.Forwarded:
@@ -61,12 +56,14 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 // dropForged removes headers that mislead the upstream, if forged returns true for the name in lower
 // case. It always removes names with other punctuation than -, such as X_Real_IP. Programs that read
 // headers from environment variables (CGI, WSGI) treat them as equal. No proxy writes them, except for
-// SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY.
-func dropForged(h http.Header, forged func(name string) bool) {
+// SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY, and other spellings of the names in
+// keys, in which they could read another key than the rule.
+func dropForged(h http.Header, keys map[string][]string, forged func(name string) bool) {
 	for name := range h {
 		plain := plainName(name)
 		isOdd := !strings.EqualFold(name, plain) && plain != "script-name" && plain != "path-info"
-		if plain == "proxy" || misleads(plain) && (isOdd || forged(plain)) {
+		isOther := len(keys[plain]) > 0 && !slices.Contains(keys[plain], name)
+		if plain == "proxy" || isOther || misleads(plain) && (isOdd || forged(plain)) {
 			delete(h, name)
 		}
 	}

@@ -422,7 +422,7 @@ func TestForgedHeadersAreRemoved(t *testing.T) {
 	tracetest.Answers(t, "testdata/headers.txt", func(name string) string {
 		left := func(forged bool) int {
 			h := http.Header{name: {"6.6.6.6"}}
-			dropForged(h, func(string) bool { return forged })
+			dropForged(h, nil, func(string) bool { return forged })
 			return len(h)
 		}
 		return map[[2]int]string{{1, 1}: "kept", {1, 0}: "removed if the peer is not trusted", {0, 0}: "removed"}[[2]int{left(false), left(true)}]
