@@ -250,7 +250,7 @@ func requireKinds(t *testing.T, err error, kinds ...error) {
 // requireLimits requires that a limiter on s denies, and allows again after a reset.
 func requireLimits(t *testing.T, s *postgres.Store) {
 	t.Helper()
-	limiter, err := sluice.New(s, "gcra 1/h")
+	limiter, err := sluice.Options[string]{Timeout: longTimeout}.New(s, sluice.PerKey("gcra 1/h"))
 	require.NoError(t, err)
 	for _, allowed := range []bool{true, false, true} {
 		d, err := limiter.Allow(t.Context(), "ann")

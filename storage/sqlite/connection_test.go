@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -267,16 +268,18 @@ func TestErrorNamesABusyPool(t *testing.T) {
 
 // With a kept connection, the pool does not check the context. After an error, the connection is not kept.
 func TestErrorsWithAKeptConnection(t *testing.T) {
-	s, db, _ := newStore(t, wal)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	transactUntil(t, s, db, 1)
-	_, _, err := s.Load(ended, "a")
-	require.ErrorIs(t, err, context.Canceled)
-	transactUntil(t, s, db, 1)
-	mustExec(t, db, "DROP TABLE "+sqlite.DefaultTable)
-	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "no such table")
-	require.Zero(t, db.Stats().InUse)
+	synctest.Test(t, func(t *testing.T) { // so that no kept connection is released before the test sees it
+		s, db, _ := newStore(t, wal)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		transactUntil(t, s, db, 1)
+		_, _, err := s.Load(ended, "a")
+		require.ErrorIs(t, err, context.Canceled)
+		transactUntil(t, s, db, 1)
+		mustExec(t, db, "DROP TABLE "+sqlite.DefaultTable)
+		require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "no such table")
+		require.Zero(t, db.Stats().InUse)
+	})
 }
 
 func TestKeptConnectionLocksNothing(t *testing.T) {
