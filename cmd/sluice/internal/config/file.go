@@ -64,6 +64,22 @@ type Rule struct {
 	// [Rule.For]. Methods are in upper case.
 	Methods []string
 	Paths   []string
+	Except  Except // requests that the rule does not apply to; Parse adds those of the file
+}
+
+// Except selects requests: those that one of its lists has.
+type Except struct {
+	Addresses []netip.Prefix // of clients, as httplimit.ClientIP finds them
+	Methods   []string       // in upper case
+	Paths     []string
+}
+
+// Texts returns the entries of all lists, as in the file.
+func (e *Except) Texts() (texts []string) {
+	for _, p := range e.Addresses {
+		texts = append(texts, p.String())
+	}
+	return slices.Concat(texts, e.Methods, e.Paths)
 }
 
 // Field is a part of a request that belongs to a rule's key.

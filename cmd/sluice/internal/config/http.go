@@ -3,6 +3,7 @@ package config
 import (
 	"iter"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
@@ -13,24 +14,43 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
 // HTTPRules returns the rules for HTTP requests. A rule with cost: bytes charges unknown for
 // a request without a Content-Length. If a response does not report the actual cost, noActual is called with the
 // problem, unless it is nil, and the estimate stays charged. For rules with count, see [TrackOutcome].
 func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) ([]sluice.Rule[*http.Request], error) {
-	ip, err := httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: f.IPv6Bits}.Key()
+	ip, err := f.clientKey(f.IPv6Bits)
+	if err != nil {
+		return nil, err
+	}
+	client, err := f.Client()
 	if err != nil {
 		return nil, err
 	}
 	var rules []sluice.Rule[*http.Request]
 	for _, r := range f.Rules {
-		rules = append(rules, r.http(ip, unknown, noActual))
+		rules = append(rules, r.http(ip, client, unknown, noActual))
 	}
 	return rules, nil
 }
 
-func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.Rule[*http.Request] {
+func (f *File) clientKey(ipv6Bits int) (key, error) {
+	return httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: ipv6Bits}.Key()
+}
+
+// Client returns the function that returns the address of the client that sent a request, which is not valid if there is none.
+func (f *File) Client() (func(*http.Request) netip.Addr, error) {
+	const all = 128 // bits
+	ip, err := f.clientKey(all)
+	return func(r *http.Request) netip.Addr {
+		addr, _ := netip.ParseAddr(strings.TrimSuffix(ip(r), "/128"))
+		return addr
+	}, err
+}
+
+func (r *Rule) http(ip key, client func(*http.Request) netip.Addr, unknown int64, noActual func(*Rule, string)) sluice.Rule[*http.Request] {
 	rule := sluice.Rule[*http.Request]{Name: r.Name, Key: r.key(ip), Policy: r.Policy, Shadow: r.Shadow}
 	estimate := func(*http.Request) int64 { return r.Cost.Units }
 	if r.Cost.Bytes {
@@ -42,10 +62,10 @@ func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.
 	case r.Cost.Units != 1:
 		rule.Cost = estimate
 	}
-	if len(r.Methods) > 0 || len(r.Paths) > 0 {
+	if !r.IsForAll() {
 		rule.Policy = nil
 		rule.PolicyFor = func(req *http.Request) (algo.Policy, error) {
-			if r.For(req.Method, req.URL) {
+			if r.For(req.Method, req.URL) && !r.Except.has(req, client) {
 				return r.Policy, nil
 			}
 			return nil, sluice.Skip
@@ -140,13 +160,25 @@ func hostOf(r *http.Request) string {
 	return strings.TrimSuffix(name, ".")
 }
 
-// Applies reports whether the rule decides on the request.
-func (r *Rule) Applies(req *http.Request) bool {
+// Applies reports whether the rule decides on the request. client is the function of [File.Client].
+func (r *Rule) Applies(req *http.Request, client func(*http.Request) netip.Addr) bool {
 	lacks := func(f Field) bool {
 		_, found := f.optionalKey()(req)
 		return !found
 	}
-	return r.For(req.Method, req.URL) && !(r.Missing == MissingSkip && slices.ContainsFunc(r.MayLack(), lacks))
+	return r.For(req.Method, req.URL) && !r.Except.has(req, client) && !(r.Missing == MissingSkip && slices.ContainsFunc(r.MayLack(), lacks))
+}
+
+// IsForAll reports whether the rule applies to requests with any method, path and address.
+func (r *Rule) IsForAll() bool {
+	return len(r.Methods) == 0 && len(r.Paths) == 0 && len(r.Except.Texts()) == 0
+}
+
+// has reports whether one of the lists has the request. A path must match in all readings, and the letter case of a method counts.
+// Otherwise a client could make a server read a limited request as one of the list.
+func (e *Except) has(req *http.Request, client func(*http.Request) netip.Addr) bool {
+	return slices.Contains(e.Methods, req.Method) || len(e.Addresses) > 0 && trustedproxy.Contains(e.Addresses, client(req)) ||
+		len(e.Paths) > 0 && !slices.ContainsFunc(slices.Collect(allReadings(req.URL)), func(path string) bool { return !matchesAny(e.Paths, path) })
 }
 
 // For reports whether the rule applies to a method and a URL. A rule for GET applies to HEAD
@@ -187,18 +219,29 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 	if len(r.Paths) == 0 {
 		return cleanPath(u.Path), true
 	}
-	urls := []*url.URL{u}
-	if strings.HasPrefix(u.Path, "//") {
-		urls = append(urls, withoutHost(u))
-	}
-	for _, u := range urls {
-		for clean = range readings(u) {
-			if slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) }) {
-				return clean, true
-			}
+	for clean = range allReadings(u) {
+		if matchesAny(r.Paths, clean) {
+			return clean, true
 		}
 	}
 	return "", false
+}
+
+// allReadings returns the readings of a path, also those with a host in it.
+func allReadings(u *url.URL) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		urls := []*url.URL{u}
+		if strings.HasPrefix(u.Path, "//") {
+			urls = append(urls, withoutHost(u))
+		}
+		for _, u := range urls {
+			for clean := range readings(u) {
+				if !yield(clean) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // withoutHost returns the URL that a server reads if it takes //x/login for the host x and the path /login, as many URL parsers do.
@@ -270,6 +313,10 @@ func withoutParameters(p string) string {
 		return p
 	}
 	return parameters.ReplaceAllString(p, "")
+}
+
+func matchesAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, path) })
 }
 
 // matches reports whether path equals the pattern, or is below it if the pattern ends in /*.

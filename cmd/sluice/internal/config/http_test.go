@@ -120,7 +120,7 @@ func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
 		f := parsed(t, "rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]")
 		d, err := sluice.MustFor(nil, rulesOf(t, f)...).Allow(context.Background(), r)
 		require.NoError(t, err)
-		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r))
+		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r, nil))
 		switch {
 		case len(d.Results) == 0:
 			return "does not apply"
@@ -158,6 +158,25 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 			require.Equal(t, map[bool]error{true: nil, false: sluice.Skip}[applies], err, question)
 		}
 		return fmt.Sprint(applies)
+	})
+}
+
+func TestExceptExemptsRequests(t *testing.T) {
+	tracetest.Answers(t, "testdata/except.txt", func(question string) string {
+		words := strings.Split(question, "| ")
+		f := parsed(t, "{"+words[0]+"rules: [{name: a, policy: fixedwindow 9/h, except: "+words[1]+"}]}")
+		method, target, _ := strings.Cut(words[2], " ")
+		u, err := url.ParseRequestURI(target)
+		require.NoError(t, err)
+		r := &http.Request{Method: method, URL: u, RemoteAddr: "10.0.0.1:99", Header: http.Header{
+			"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {`for="[2001:db8::1]"`},
+		}}
+		d, err := sluice.MustFor(nil, rulesOf(t, f)...).Allow(context.Background(), r)
+		require.NoError(t, err)
+		client, err := f.Client()
+		require.NoError(t, err)
+		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r, client))
+		return map[int]string{0: "exempt", 1: "limited"}[len(d.Results)]
 	})
 }
 

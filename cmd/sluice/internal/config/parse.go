@@ -24,7 +24,7 @@ const MaxSize = 128 << 10
 // Parse parses the text of a file. The name is used in errors only. Every error is an
 // [*Error].
 func Parse(name string, text []byte) (*File, error) {
-	r := reader{names: make(map[string]int)}
+	r := reader{names: make(map[string]int), addresses: make(map[string]*yaml.Node)}
 	if root := r.document(text); root != nil {
 		f := r.file(root)
 		if len(r.faults) == 0 {
@@ -93,6 +93,8 @@ func (e *Error) Error() string {
 type reader struct {
 	faults []Fault
 	names  map[string]int // the line of each rule's name
+
+	addresses map[string]*yaml.Node // each except.addresses, by its path
 }
 
 const maxShown = 200 // the length of the longest text that an error shows

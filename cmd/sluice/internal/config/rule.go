@@ -35,26 +35,69 @@ const (
 
 func (r *reader) file(root *yaml.Node) *File {
 	f := new(File)
+	var except Except
 	given := r.members(root, "",
 		list(r, "trusted", &f.Trusted, "", trusted),
 		value(r, "forwarded", &f.Forwarded, boolean),
 		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
+		r.except(&except),
 		member{"rules", func(n *yaml.Node, at string) { f.Rules = r.rules(n, at) }, wantRules},
 	)
 	if n := given["forwarded"]; n != nil && f.Forwarded && (given["trusted"] == nil || f.Trusted != nil && len(f.Trusted) == 0) {
 		r.faultf(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
 	}
+	for at, n := range r.addresses {
+		if given["trusted"] == nil {
+			r.faultf(n, at, "needs trusted, because behind a proxy all requests would have the address of the proxy; write the addresses of your proxies into trusted, or trusted: [] if clients connect directly")
+		}
+	}
+	for i := range f.Rules {
+		e := &f.Rules[i].Except
+		e.Addresses, e.Methods, e.Paths = slices.Concat(except.Addresses, e.Addresses), slices.Concat(except.Methods, e.Methods), slices.Concat(except.Paths, e.Paths)
+	}
 	return f
+}
+
+// except is the member with the requests that rules do not apply to.
+func (r *reader) except(e *Except) member {
+	return member{name: "except", read: func(n *yaml.Node, at string) {
+		given := r.members(n, at,
+			list(r, "addresses", &e.Addresses, wantPrefixes, exempt),
+			list(r, "methods", &e.Methods, wantMethods, parsed(wantMethods, parseMethod)),
+			list(r, "paths", &e.Paths, wantPaths, parsed(wantPaths, parsePath)),
+		)
+		if given["addresses"] != nil {
+			r.addresses[at+".addresses"] = given["addresses"]
+		}
+		if given != nil && len(given) == 0 {
+			r.faultf(n, at, "is empty; leave it out, or write requests that are not limited, such as {paths: [/health]}")
+		}
+	}}
 }
 
 // trusted reads an address or prefix. In a list within brackets the library reads 2001:db8::, which is
 // text in YAML, as a mapping.
 func trusted(n *yaml.Node) (netip.Prefix, error) {
+	return prefix(n, ParseTrusted)
+}
+
+// exempt reads an address or prefix of clients.
+func exempt(n *yaml.Node) (netip.Prefix, error) {
+	return prefix(n, func(s string) (netip.Prefix, error) {
+		p, err := parsePrefix(s)
+		if err == nil && p.Bits() == 0 {
+			err = fmt.Errorf("%s covers all addresses, so no client would be limited; want the addresses of some clients", errtext.Quote(s))
+		}
+		return p, err
+	})
+}
+
+func prefix(n *yaml.Node, parse func(string) (netip.Prefix, error)) (netip.Prefix, error) {
 	s, _ := fieldText(n)
 	if strings.TrimSpace(s) == "" {
 		return netip.Prefix{}, fmt.Errorf("%s; want %s", describe(n), wantPrefixes)
 	}
-	return ParseTrusted(s)
+	return parse(s)
 }
 
 func ipv6Bits(n *yaml.Node) (int, error) {
@@ -87,6 +130,7 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 		list(r, "count", &rule.Count, wantCount, statuses),
 		list(r, "methods", &rule.Methods, wantMethods, parsed(wantMethods, parseMethod)),
 		list(r, "paths", &rule.Paths, wantPaths, parsed(wantPaths, parsePath)),
+		r.except(&rule.Except),
 		value(r, "shadow", &rule.Shadow, boolean),
 	)
 	byIsValid := rule.By != nil || given["by"] == nil
@@ -278,6 +322,14 @@ func parsePath(p string) (string, error) {
 // ParseTrusted parses the address or prefix of trusted proxies. It refuses a prefix that
 // covers all addresses.
 func ParseTrusted(s string) (netip.Prefix, error) {
+	p, err := parsePrefix(s)
+	if err == nil && p.Bits() == 0 {
+		err = fmt.Errorf("%s covers all addresses, so any client could forge its address; want the addresses of your proxies", errtext.Quote(s))
+	}
+	return p, err
+}
+
+func parsePrefix(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	if addr, notAddr := netip.ParseAddr(s); notAddr == nil {
 		p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
@@ -288,8 +340,6 @@ func ParseTrusted(s string) (netip.Prefix, error) {
 		return p, fmt.Errorf("%s is not an address or prefix; want one such as 10.0.0.0/24 or 192.0.2.1", errtext.Quote(s))
 	case p != p.Masked():
 		return p, fmt.Errorf("%s has bits after the prefix; want %v, or %v for one machine", errtext.Quote(s), p.Masked(), p.Addr())
-	case p.Bits() == 0:
-		return p, fmt.Errorf("%s covers all addresses, so any client could forge its address; want the addresses of your proxies", errtext.Quote(s))
 	}
 	return p, nil
 }

@@ -120,7 +120,7 @@ func TestRulesAreMatchedByName(t *testing.T) {
 `
 	after := `rules:
 - {name: fresh, policy: gcra 1/h, by: method}
-- {name: tried, policy: gcra 2/h, by: [ip, path], cost: 2, methods: [GET], paths: [/a], shadow: false}
+- {name: tried, policy: gcra 2/h, by: [ip, path], cost: 2, methods: [GET], paths: [/a], except: {methods: [PUT], paths: [/b]}, shadow: false}
 - {name: same, policy: gcra 5/m burst=5, by: ip, methods: [POST, GET, HEAD], paths: [/a, /b]}
 `
 	r := planOf(t, before, after, clitest.FourLines)
@@ -133,7 +133,7 @@ func TestRulesAreMatchedByName(t *testing.T) {
 	require.Nil(t, r.Rules[3].New)
 	require.Equal(t, []difference{
 		{"policy", "gcra 1/h", "gcra 2/h"}, {"by", "ip", "ip+path"}, {"cost", "1", "2"},
-		{"methods", "all", "GET, HEAD"}, {"paths", "all", "/a"}, {"shadow", "true", "false"},
+		{"methods", "all", "GET, HEAD"}, {"paths", "all", "/a"}, {"except", "none", "/b, PUT"}, {"shadow", "true", "false"},
 	}, r.Rules[1].Differences)
 	require.False(t, r.SameRules)
 }

@@ -157,6 +157,7 @@ func ruleDifferences(before, after *config.Rule) []difference {
 		{"count", anyOf(readable.Texts(before.Count)), anyOf(readable.Texts(after.Count))},
 		{"methods", anyOf(rules.Methods(before)), anyOf(rules.Methods(after))},
 		{"paths", anyOf(before.Paths), anyOf(after.Paths)},
+		{"except", setText(before.Except.Texts(), "none"), setText(after.Except.Texts(), "none")},
 		{"shadow", strconv.FormatBool(before.Shadow), strconv.FormatBool(after.Shadow)},
 	})
 }

@@ -189,11 +189,14 @@ func (s *Subject) Fields() (read, named accesslog.Fields) {
 		for _, f := range r.By {
 			named |= fieldOf[f.Kind]
 		}
-		if len(r.Methods) > 0 {
+		if len(r.Methods)+len(r.Except.Methods) > 0 {
 			named |= accesslog.Method
 		}
-		if len(r.Paths) > 0 {
+		if len(r.Paths)+len(r.Except.Paths) > 0 {
 			named |= accesslog.Path
+		}
+		if len(r.Except.Addresses) > 0 {
+			named |= accesslog.IP
 		}
 		if len(r.Count) > 0 {
 			named |= accesslog.Status

@@ -55,6 +55,9 @@ func Text(r *config.Rule) string {
 	if len(only) > 0 {
 		text += ", only " + strings.Join(only, " of ")
 	}
+	if except := r.Except.Texts(); len(except) > 0 {
+		text += ", except " + readable.List(except, ", ")
+	}
 	if len(r.Count) > 0 {
 		text += ", charged only if the status is " + readable.List(r.Count, " or ")
 	}

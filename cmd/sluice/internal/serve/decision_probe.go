@@ -48,7 +48,7 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 		if !slices.ContainsFunc(kinds, func(k sluice.Rule[string]) bool { return k.Name == own.Name }) {
 			kinds = append(kinds, own)
 		}
-		if len(rule.Methods) > 0 || len(rule.Paths) > 0 {
+		if !rule.IsForAll() {
 			continue
 		}
 		if unconditional++; len(rule.By) == 0 && !rule.Shadow {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/netip"
 	"slices"
 
 	"github.com/sluice-go/sluice"
@@ -29,6 +30,7 @@ type limiters struct {
 	names     []string // of the rules of the decision service; the other rules are for the proxy alone
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
+	client    func(*http.Request) netip.Addr
 	unknown   int64        // the assumed size of a request body of unknown length
 	handler   http.Handler // the proxy with these limits; nil if there is no proxy
 	probe     decisionProbe
@@ -63,6 +65,9 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.client, err = file.Client(); err != nil {
+		return nil, err
+	}
 	if l.proxy, err = s.requests.New(store, requests...); err != nil {
 		return nil, err
 	}
@@ -74,7 +79,7 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 }
 
 // serviceRule returns a rule for the decision service, under the same name as in the proxy. It
-// ignores methods and paths: the caller chooses the rules that apply.
+// ignores methods, paths and except: the caller chooses the rules that apply.
 func serviceRule(rule *config.Rule) sluice.Rule[decisionRequest] {
 	served := sluice.Rule[decisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
 	if rule.Cost.Units > 1 {
@@ -147,7 +152,7 @@ func (l *limiters) needsLength(r *http.Request) bool {
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
-		if rule.Cost.Bytes && !rule.Shadow && rule.Applies(r) && l.unknown > config.Capacity(rule.Policy) {
+		if rule.Cost.Bytes && !rule.Shadow && rule.Applies(r, l.client) && l.unknown > config.Capacity(rule.Policy) {
 			return true
 		}
 	}

@@ -114,6 +114,7 @@ func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 		"above the capacity": {byBytes, never, slow, http.StatusRequestEntityTooLarge},
 		"above --max-body":   {oneByIP, func(o *Options) { never(o); o.MaxBody = 10 }, slow, http.StatusRequestEntityTooLarge},
 		"of unknown length":  {byBytes, never, unbounded, http.StatusLengthRequired},
+		"exempt":             {"trusted: []\nexcept: {addresses: 127.0.0.0/8}\n" + byBytes, at(t, "http://"+unusedAddress(t)), unbounded, http.StatusBadGateway},
 		"no upstream":        {oneByIP, at(t, "http://"+unusedAddress(t)), slow, http.StatusBadGateway},
 		"for no path":        {oneByIP, never, strings.Replace(slow, "POST /", "POST x:y", 1), http.StatusBadRequest},
 	} {
