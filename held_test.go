@@ -105,7 +105,9 @@ func TestHeldUnitsReturnAfterTheirTTL(t *testing.T) {
 
 		other := reserveOne(t, l)
 		require.NoError(t, late.Release(background), "it does nothing")
-		require.ErrorIs(t, late.Renew(background), sluice.ErrHoldLost)
+		err := late.Renew(background)
+		require.ErrorIs(t, err, sluice.ErrHoldLost)
+		require.ErrorContains(t, err, `rule "rule 0" has a ttl of 30s`)
 		require.Zero(t, remaining(t, l, ann)[0], "a late release frees nothing of others: %s")
 
 		for range 10 {
@@ -146,19 +148,19 @@ func TestRenewTakesUnitsAgainThatTheStoreHasLost(t *testing.T) {
 // The units under the other rule are still held, so Release gives them back.
 func TestRenewLosesOnlyTheUnitsThatHaveReturned(t *testing.T) {
 	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "inflight 3 ttl=24h")...)
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 3 ttl=24h", "inflight 2 ttl=30s")...)
 		r := reserveOne(t, l)
-		require.NoError(t, l.ResetRule(background, "rule 0", ann))
+		require.NoError(t, l.ResetRule(background, "rule 1", ann))
 		time.Sleep(4 * time.Second) // units of another slot
 		reserveOne(t, l)
 		reserveOne(t, l)
 		for range 2 {
 			err := r.Renew(background)
 			require.ErrorIs(t, err, sluice.ErrHoldLost)
-			require.ErrorContains(t, err, `rule "rule 0"`)
+			require.ErrorContains(t, err, `the store has lost the units of rule "rule 1"`)
 		}
 		require.NoError(t, r.Release(background))
-		require.Equal(t, []int64{0, 1}, remaining(t, l, ann))
+		require.Equal(t, []int64{1, 0}, remaining(t, l, ann))
 	})
 }
 
@@ -210,6 +212,24 @@ func TestRenewalsWithoutRepliesTakeFewUnits(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		require.ErrorIs(t, err, sluice.ErrHoldLost)
+	})
+}
+
+func TestRenewCanBeRepeatedAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, faulty := false, newFaultyStore()
+		l := newLimiter(t, sluice.Options[call]{CircuitOpenAfter: -1}, lateReplies{faulty, &late}, rulesOf("inflight 2 ttl=30s")...)
+		r := reserveOne(t, l)
+		time.Sleep(4 * time.Second) // renewed units are of another slot
+		late = true
+		require.ErrorIs(t, r.Renew(background), storage.ErrOutcomeUnknown)
+		late = false
+		require.NoError(t, r.Renew(background))
+		require.NoError(t, l.Reset(background, ann))
+		faulty.swapErr = errNoTable // so the units cannot be taken again
+		require.ErrorIs(t, r.Renew(background), errNoTable)
+		faulty.swapErr = nil
+		require.NoError(t, r.Renew(background))
 	})
 }
 
@@ -455,6 +475,22 @@ func TestDoSurvivesAnOutageOfTwoThirdsOfTheTTL(t *testing.T) {
 	}
 }
 
+// A round trip may take as long as Options.Timeout, or a third of the TTL.
+func TestDoRenewsThreeTimesInEachTTL(t *testing.T) {
+	for ttl, latency := range map[time.Duration]time.Duration{time.Second: 300 * time.Millisecond, 30 * time.Second: 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(latency)
+			l := newLimiter(t, sluice.Options[call]{Timeout: 5 * time.Second}, store, rulesOf("inflight 1 ttl="+ttl.String())...)
+			_, err := l.Do(background, ann, func(ctx context.Context) error {
+				time.Sleep(10 * ttl)
+				return context.Cause(ctx)
+			})
+			require.NoError(t, err)
+			require.LessOrEqual(t, store.trips.Load(), int64(32))
+		})
+	}
+}
+
 func TestHoldsOfAnOutageAreLocal(t *testing.T) {
 	for _, p := range []sluice.FailurePolicy{sluice.FailOpen, sluice.FailLocal} {
 		store := newFaultyStore()
@@ -493,18 +529,23 @@ func TestSettleReleasesLocalHoldsOnce(t *testing.T) {
 	require.False(t, must(t)(d, err).Allowed)
 }
 
-// If it is not known whether Settle has released the units, a release could free the units of another holder.
-func TestUnitsAreNotReleasedAfterASettleOfUnknownOutcome(t *testing.T) {
+// If it is not known whether the units were released, a second release could free the units of another holder.
+func TestUnitsAreNotReleasedAfterAnUnknownOutcome(t *testing.T) {
 	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
-		store := newFaultyStore()
-		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
-		first := reserveOne(t, l)
-		reserveOne(t, l)
-		store.err = storage.ErrOutcomeUnknown
-		_, _ = first.Settle(background, 1)
-		store.err = nil
-		require.NoError(t, first.Release(background), "it does nothing")
-		require.Equal(t, []int64{0, 8}, remaining(t, l, ann))
+		for _, giveBack := range []func(r *sluice.Reservation[call]){
+			func(r *sluice.Reservation[call]) { _, _ = r.Settle(background, 1) },
+			func(r *sluice.Reservation[call]) { _ = r.Release(background) },
+		} {
+			store := newFaultyStore()
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
+			first := reserveOne(t, l)
+			reserveOne(t, l)
+			store.err = storage.ErrOutcomeUnknown
+			giveBack(first)
+			store.err = nil
+			require.NoError(t, first.Release(background), "it does nothing")
+			require.Equal(t, []int64{0, 8}, remaining(t, l, ann))
+		}
 	}
 }
 
@@ -599,6 +640,16 @@ func TestHeldUnitsReturnIfTheObserverPanics(t *testing.T) {
 	}
 }
 
+// A panic of another rule comes after the units were counted, but they were not stored.
+func TestHoldThatPanicsReleasesNothing(t *testing.T) {
+	policy, armed := panicsOnce("gcra 10/h")
+	l := newLimiter(t, sluice.Options[call]{}, nil, append(rulesOf("inflight 2 ttl=30s"), sluice.Rule[call]{Name: "user", Policy: policy})...)
+	reserveOne(t, l)
+	armed.Store(true)
+	require.Panics(t, func() { _, _, _, _ = l.Hold(background, ann) })
+	require.Equal(t, int64(1), remaining(t, l, ann)[0])
+}
+
 func TestHoldReleasesOnce(t *testing.T) {
 	for name, store := range memoryStores() {
 		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
@@ -676,11 +727,11 @@ func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 			store := newDistantStore(time.Millisecond)
 			o := sluice.Options[call]{Timeout: 20 * time.Second}
 			l := newLimiter(t, o, store, rulesOf("inflight 1 ttl="+ttl.String())...)
+			began := time.Now()
 			_, held, release, err := l.Hold(background, ann)
 			require.NoError(t, err)
-			time.Sleep(ttl / 2)
+			time.Sleep(ttl / 4)
 			store.hangs.Store(true)
-			began := time.Now()
 			<-held.Done()
 			require.LessOrEqual(t, time.Since(began), ttl)
 			require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
@@ -696,6 +747,7 @@ func TestHoldWhoseDecisionTookLongerThanTheTTL(t *testing.T) {
 		d, held, release, err := l.Hold(background, ann)
 		require.NoError(t, err)
 		require.True(t, d.Allowed)
+		<-held.Done()
 		require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
 		release()
 	})
