@@ -476,17 +476,16 @@ func TestDoSurvivesAnOutageOfTwoThirdsOfTheTTL(t *testing.T) {
 }
 
 // A round trip may take as long as Options.Timeout, or a third of the TTL.
-func TestDoRenewsThreeTimesInEachTTL(t *testing.T) {
+func TestUnitsAreRenewedThreeTimesInEachTTL(t *testing.T) {
 	for ttl, latency := range map[time.Duration]time.Duration{time.Second: 300 * time.Millisecond, 30 * time.Second: 4 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newDistantStore(latency)
-			l := newLimiter(t, sluice.Options[call]{Timeout: 5 * time.Second}, store, rulesOf("inflight 1 ttl="+ttl.String())...)
-			_, err := l.Do(background, ann, func(ctx context.Context) error {
-				time.Sleep(10 * ttl)
-				return context.Cause(ctx)
-			})
-			require.NoError(t, err)
-			require.LessOrEqual(t, store.trips.Load(), int64(32))
+			l := newLimiter(t, sluice.Options[call]{Timeout: 5 * time.Second}, store, rulesOf("inflight 1 ttl="+ttl.String(), "inflight 1 ttl=24h", "gcra 9/h")...)
+			held, stop := reserveOne(t, l).Keep(background)
+			defer stop()
+			time.Sleep(10 * ttl)
+			require.NoError(t, context.Cause(held))
+			require.LessOrEqual(t, store.trips.Load(), int64(31))
 		})
 	}
 }
@@ -726,7 +725,7 @@ func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newDistantStore(time.Millisecond)
 			o := sluice.Options[call]{Timeout: 20 * time.Second}
-			l := newLimiter(t, o, store, rulesOf("inflight 1 ttl="+ttl.String())...)
+			l := newLimiter(t, o, store, rulesOf("inflight 1 ttl="+ttl.String(), "inflight 1 ttl=24h")...)
 			began := time.Now()
 			_, held, release, err := l.Hold(background, ann)
 			require.NoError(t, err)
@@ -735,6 +734,7 @@ func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 			<-held.Done()
 			require.LessOrEqual(t, time.Since(began), ttl)
 			require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
+			require.ErrorContains(t, context.Cause(held), `rule "rule 0" has a ttl of`)
 			store.hangs.Store(false)
 			release()
 		})
@@ -743,13 +743,16 @@ func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 
 func TestHoldWhoseDecisionTookLongerThanTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, sluice.Options[call]{}, newDistantStore(600*time.Millisecond), rulesOf("inflight 1 ttl=500ms")...)
-		d, held, release, err := l.Hold(background, ann)
-		require.NoError(t, err)
-		require.True(t, d.Allowed)
-		<-held.Done()
-		require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
-		release()
+		for _, shadow := range []bool{false, true} {
+			rules := rulesOf("inflight 1 ttl=500ms")
+			rules[0].Shadow = shadow
+			l := newLimiter(t, sluice.Options[call]{}, newDistantStore(600*time.Millisecond), rules...)
+			d, held, release, err := l.Hold(background, ann)
+			require.True(t, must(t)(d, err).Allowed)
+			elapse(time.Second)
+			require.Equal(t, !shadow, errors.Is(context.Cause(held), sluice.ErrHoldLost))
+			release()
+		}
 	})
 }
 
