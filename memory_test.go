@@ -145,6 +145,21 @@ func TestAFloodUnderPrepayLeavesNoPurses(t *testing.T) {
 	})
 }
 
+func TestWaitLeavesNoQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1000/s burst=1")...)
+		must(t)(l.Allow(background, ann))
+		before := heapSize()
+		for i := range 20_000 {
+			for range 2 { // the second one waits
+				must(t)(l.Wait(background, call{user: fmt.Sprint(i)}))
+			}
+		}
+		require.Less(t, heapSize()-before, int64(3<<20), "the records of the store take less")
+		runtime.KeepAlive(l)
+	})
+}
+
 func TestAnOutageLeavesNoRecordsInTheLocalLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaultyStore()

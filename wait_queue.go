@@ -28,7 +28,6 @@ type waitQueue struct {
 	waiters list.List    // of *waiter, by arrival
 	asking  int          // the calls that left waiters to ask the store, and have no decision yet
 	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions so far
-	left    []RuleResult // by enforced rule, the units that are left for further calls; nil if unknown
 	rule    string       // the rule that denied the head last
 	asked   time.Time    // when it was denied
 	until   time.Time    // the head asks the store then, once asking is 0
@@ -99,8 +98,8 @@ func (w *waiter) setKey() {
 // isHopeless reports whether a rule never allows the cost.
 func (w *waiter) isHopeless() bool {
 	return slices.ContainsFunc(w.results, func(r RuleResult) bool {
-		fresh, err := r.Policy.Peek(nil, time.Now(), r.Cost)
-		return !r.Shadow && err == nil && fresh.RetryAfter == algo.Never
+		fresh, _ := r.Policy.Peek(nil, time.Now(), r.Cost)
+		return !r.Shadow && fresh.RetryAfter == algo.Never
 	})
 }
 
@@ -119,8 +118,7 @@ func (s *waitQueues) join(w *waiter) (joined bool) {
 		return false
 	}
 	w.enter(q)
-	q.pass()
-	if now := time.Now(); q.waiters.Len() > 0 && now.Sub(q.asked) > headDenialTTL && q.until.After(now) {
+	if now := time.Now(); now.Sub(q.asked) > headDenialTTL {
 		q.until = now
 		q.head().signal()
 	}
@@ -141,7 +139,7 @@ func (w *waiter) enter(q *waitQueue) {
 	}
 }
 
-func (w *waiter) isHead() bool { return w.place != nil && w.place == w.queue.waiters.Front() }
+func (w *waiter) isHead() bool { return w.place == w.queue.waiters.Front() }
 
 func (q *waitQueue) head() *waiter { return q.waiters.Front().Value.(*waiter) }
 
@@ -152,19 +150,15 @@ func (w *waiter) signal() {
 	}
 }
 
-// deny puts a denied waiter into its queue. One that gives up leaves its queue, and enters none if it had none. If the waiter is the
-// head, it waits for RetryAfter, and the calls behind it whose deadlines are earlier give up.
+// deny puts a denied waiter into its queue. If the waiter is the head, it waits for RetryAfter, and the calls behind it whose
+// deadlines are earlier give up. A waiter that gives up leaves the queue then.
 func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := w.queue
-	switch {
-	case q != nil:
+	if q != nil {
 		q.asking--
-		q.left = nil // others use the units too
-	case givesUp:
-		return
-	default:
+	} else {
 		if w.key == "" {
 			w.setKey()
 		}
@@ -196,19 +190,17 @@ func (s *waitQueues) wait(ctx context.Context, w *waiter) (denial Decision, err 
 	for {
 		s.mu.Lock()
 		q := w.queue
-		if q == nil || w.place == nil {
+		if w.place == nil {
 			s.mu.Unlock()
 			return denial, nil
 		}
 		isNext := w.isHead() && q.asking == 0
 		denial = Decision{Rule: q.rule, RetryAfter: max(0, time.Until(q.until))}
 		if isNext && denial.RetryAfter == 0 {
-			if err = ctx.Err(); err == nil {
-				q.left, q.least = nil, nil
-				q.ask()
-			}
+			q.least = nil
+			q.ask()
 			s.mu.Unlock()
-			return denial, err
+			return denial, ctx.Err()
 		}
 		s.mu.Unlock()
 		if retrywait.ExceedsDeadline(ctx, denial.RetryAfter) {
@@ -239,10 +231,10 @@ func (s *waitQueues) leave(w *waiter, d *Decision, asked time.Time, failed bool)
 
 // remove is leave for a waiter that is in a queue. The caller must hold s.mu.
 func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool) {
-	q, now, wasHead, hasAsked := w.queue, time.Now(), w.isHead(), w.place == nil
+	q, now, wasHead := w.queue, time.Now(), w.isHead()
 	w.queue = nil
 	switch {
-	case !hasAsked:
+	case w.place != nil: // it has not asked
 		q.waiters.Remove(w.place)
 		if wasHead && (q.waiters.Len() == 0 || q.head().isCheaper(w)) {
 			q.until = now
@@ -251,7 +243,6 @@ func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool
 		q.asking--
 		q.note(d)
 		if q.asking == 0 { // the next one asks when the next unit comes back, reckoned from the middle of the round trip
-			q.left, q.least = q.least, nil
 			q.until = now.Add(q.pass() - now.Sub(asked)/2)
 		}
 	default: // its units may be left
@@ -267,7 +258,7 @@ func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool
 	case q.asking > 0:
 	case q.waiters.Len() == 0:
 		delete(s.all, w.key)
-	case wasHead, hasAsked:
+	default:
 		q.head().signal()
 	}
 }
@@ -284,9 +275,11 @@ func (q *waitQueue) note(d *Decision) {
 // pass lets the waiters ask for which units are left. wait is the time from the decision that left them until the next waiter can be
 // allowed, at the earliest.
 func (q *waitQueue) pass() (wait time.Duration) {
+	left := q.least
+	q.least = nil
 	for q.waiters.Len() > 0 {
 		w := q.head()
-		wait, fits := w.take(q.left)
+		wait, fits := w.take(left)
 		if !fits {
 			return wait
 		}
