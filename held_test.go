@@ -509,6 +509,10 @@ func TestHoldsOfAnOutageAreLocal(t *testing.T) {
 		store.err = nil
 		must(t)(first.Settle(background, 0))
 		require.Equal(t, []int64{2, 10}, remaining(t, l, ann))
+		store.err = errNoTable
+		_, d, err = l.Reserve(background, ann, 1)
+		require.NoError(t, err)
+		require.Equal(t, p == sluice.FailOpen, d.Allowed, "Settle releases nothing again")
 	}
 }
 
@@ -554,6 +558,8 @@ func TestReleaseCanBeRepeatedAfterAFailure(t *testing.T) {
 	r := reserveOne(t, l)
 	store.err = errNoTable
 	require.ErrorIs(t, r.Release(background), errNoTable)
+	_, err := r.Settle(background, 1)
+	require.ErrorIs(t, err, errNoTable)
 	store.err = nil
 	require.NoError(t, r.Release(background))
 	require.Equal(t, int64(2), remaining(t, l, ann)[0])

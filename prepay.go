@@ -64,7 +64,7 @@ type purchase struct {
 	began  time.Time
 	done   chan struct{}
 	denial *Decision // if no call is allowed
-	err    error     // if the store has failed
+	err    error     // of the decision; nil if the context of its caller has ended
 }
 
 var errPrepaidHolder = errors.New("Options.Prepay cannot buy units that are held; use a limiter without Prepay for this rule")
@@ -188,7 +188,6 @@ func (s *purses) changed(results []RuleResult, reset bool) {
 func (s *purses) dropRule(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.change = time.Now()
 	s.drop(func(own RuleResult) bool { return own.Rule == name })
 }
 
@@ -202,9 +201,6 @@ func (p *purse) ofCall(n int64) Decision {
 	d.Results = slices.Clone(d.Results)
 	for i := range d.Results {
 		r, cost := &d.Results[i], p.one[i].Cost
-		if r.Err != nil {
-			continue
-		}
 		r.Allowed, r.Cost = n <= r.Paid/cost, cost
 		if r.Paid = cost; r.Allowed {
 			r.RetryAfter = 0
@@ -235,12 +231,12 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 	defer cancel()
 	calls, err = l.decide(buying, driver.Allow, b.calls, items, &d, FailClosed)
 	switch {
-	case err != nil && !hasEnded(ctx) && isFailure(err):
-		b.err = err
-		d = Decision{Results: slices.Clone(one), Attempts: d.Attempts}
-		_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
-		return d, err
 	case err != nil:
+		if !hasEnded(ctx) { // otherwise the others ask the store
+			b.err = err
+		}
+		d.Results = slices.Clone(one)
+		_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
 		return d, err
 	case calls == 0:
 		denial := d

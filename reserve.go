@@ -246,7 +246,7 @@ func (r *Reservation[T]) covers(u *use) bool {
 // errors of policies, because the local limiter is only used during an outage.
 func (r *Reservation[T]) refundLocal(ctx context.Context) error {
 	l := r.limiter
-	if l.options.Local == nil || r.localRefunded {
+	if r.localRefunded {
 		return nil
 	}
 	results, items := r.results(nil, nil, func(u *use) (int64, bool) {

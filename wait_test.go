@@ -69,12 +69,12 @@ func TestWaitRefusesHeldUnitsAndPenalties(t *testing.T) {
 	}
 }
 
-// distantStore counts round trips, which take latency. It hangs until the context ends while hangs is set.
+// distantStore counts round trips, which take latency, and their decisions. It hangs until the context ends while hangs is set.
 type distantStore struct {
 	*memory.Store
-	latency time.Duration
-	trips   atomic.Int64
-	hangs   atomic.Bool
+	latency          time.Duration
+	trips, decisions atomic.Int64
+	hangs            atomic.Bool
 }
 
 func newDistantStore(latency time.Duration) *distantStore {
@@ -83,6 +83,7 @@ func newDistantStore(latency time.Duration) *distantStore {
 
 func (s *distantStore) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	s.trips.Add(1)
+	s.decisions.Add(int64(len(updates)))
 	time.Sleep(s.latency)
 	if s.hangs.Load() {
 		<-ctx.Done()
