@@ -206,7 +206,7 @@ func TestClockThatStepsBackLocksNoKeyOut(t *testing.T) {
 // No other process has the memory of a limiter, so its states are moved although its Clock decides.
 func TestClockOfALimiterWithoutAStoreLocksNoKeyOut(t *testing.T) {
 	clock := newClock()
-	requireNoLockOut(t, newLimiter(t, sluice.Options[call]{Clock: clock.Now}, nil, rulesOf("gcra 10/h")...), clock)
+	requireNoLockOut(t, newLimiter(t, sluice.Options[call]{Clock: clock.Now}, nil, rulesOf(stepSpecs[0])...), clock)
 }
 
 // requireNoLockOut uses a key, sets the clock back, and requires that the key has the same units in use as before.
