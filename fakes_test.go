@@ -1,6 +1,7 @@
 package sluice_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,11 +114,11 @@ func inBubbles(t *testing.T, stores map[string]storage.Store, test func(t *testi
 	}
 }
 
-// faultyStore fails with err, or does not answer while hangs is set.
+// faultyStore fails with err, or does not answer while hangs is set. A swap also fails with swapErr.
 type faultyStore struct {
 	storage.Store
-	err   error
-	hangs bool
+	err, swapErr error
+	hangs        bool
 }
 
 // errNoTable is not retried, so that a test need not wait for a timeout.
@@ -136,7 +137,7 @@ func (s *faultyStore) Load(ctx context.Context, keys ...string) ([]storage.Recor
 }
 
 func (s *faultyStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if err := s.fault(ctx); err != nil {
+	if err := cmp.Or(s.fault(ctx), s.swapErr); err != nil {
 		return nil, false, err
 	}
 	return s.Store.CompareAndSwap(ctx, swaps...)

@@ -22,7 +22,7 @@ var errNotRenewed = fmt.Errorf("%w: they are not renewed any more, because a ren
 // hold says when the units of a use were taken.
 type hold struct {
 	taken time.Time // by the clock that decided; zero if no units are held
-	since time.Time // by the clock of the machine, not later
+	since time.Time // by the clock of the machine, not later; the zero time is longer ago than any TTL
 	lost  bool      // the store does not have them any more
 }
 
@@ -59,7 +59,7 @@ func (u *use) take(d *Decision, i int, began time.Time) {
 // isHeld reports whether the units are held. After their TTL they are not, so a release that comes too late cannot free the units
 // of others.
 func (u *use) isHeld() bool {
-	return !u.taken.IsZero() && !u.lost && time.Since(u.since) < u.policy.Limit().Period
+	return !u.lost && time.Since(u.since) < u.policy.Limit().Period
 }
 
 // checkHeld returns an error if the units were held and have returned, unless the rule is a shadow.
@@ -90,7 +90,7 @@ func (r *Reservation[T]) clearHeld() {
 // If the store fails, Release returns the error and can be called again, unless the error wraps [storage.ErrOutcomeUnknown]. Units
 // that are not released return after their TTL. If ctx has ended, Release fails. After a request use [context.WithoutCancel].
 func (r *Reservation[T]) Release(ctx context.Context) error {
-	if r == nil || r.limiter == nil {
+	if r == nil {
 		return errNothingReserved
 	}
 	var someResults inlineResults
@@ -112,7 +112,7 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 // once, and the first ones return after their TTL. This can also happen to another reservation whose units were taken in the same
 // slot. If the error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
-	if r == nil || r.limiter == nil {
+	if r == nil {
 		return errNothingReserved
 	}
 	if err := r.checkHeld(); err != nil {
@@ -135,7 +135,6 @@ func (r *Reservation[T]) renew(ctx context.Context, results []RuleResult, items 
 	d.Results = results
 	if err = r.decideUnobserved(ctx, driver.Allow, items, &d); err == nil && !d.Allowed {
 		for i := range again {
-			items[i] = driver.Item{Key: items[i].Key}
 			if !d.Results[i].Allowed {
 				again[i].Policy, again[i].held = r.useOf(again[i].Rule).policy, false
 			}
@@ -147,7 +146,7 @@ func (r *Reservation[T]) renew(ctx context.Context, results []RuleResult, items 
 		u := r.useOf(again[i].Rule)
 		switch {
 		case err != nil: // otherwise each renewal could take more
-			u.lost = u.lost || !again[i].held && errors.Is(err, storage.ErrOutcomeUnknown)
+			u.lost = !again[i].held && errors.Is(err, storage.ErrOutcomeUnknown)
 		case d.Allowed && d.Results[i].Allowed:
 			u.take(&d, i, began)
 		case !d.Results[i].Allowed || !again[i].held:
@@ -203,7 +202,7 @@ func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, ite
 // f.
 func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
 	d, ctx, release, err := l.Hold(ctx, in)
-	if err != nil || !d.Allowed {
+	if !d.Allowed {
 		return d, err
 	}
 	defer release()
@@ -262,7 +261,8 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 	var key driver.RuleKey
 	for i := range d.Results {
 		result := &d.Results[i]
-		if result.Paid == 0 || !isHolder(result.Policy) {
+		u := use{rule: result.Rule, shadow: result.Shadow, policy: result.Policy, cost: result.Cost}
+		if u.take(d, i, began); u.taken.IsZero() {
 			continue
 		}
 		if r == nil {
@@ -273,8 +273,7 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 			}
 		}
 		key.Rule, key.Key = l.ruleOf(result.Rule).text(result.Policy), result.Key
-		u := use{rule: result.Rule, shadow: result.Shadow, policy: result.Policy, key: key, cost: result.Cost}
-		u.take(d, i, began)
+		u.key = key
 		r.uses = append(r.uses, u)
 	}
 	return r
@@ -301,12 +300,6 @@ func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop f
 // lost.
 func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
 	ttl, _ := r.heldFor()
-	if ttl == algo.MaxPeriod {
-		if err := r.checkHeld(); err != nil { // the decision took longer than the TTL
-			lost(err)
-		}
-		return func() {}
-	}
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	var panicked any // it must reach the caller
 	go func() {

@@ -105,7 +105,9 @@ func TestHeldUnitsReturnAfterTheirTTL(t *testing.T) {
 
 		other := reserveOne(t, l)
 		require.NoError(t, late.Release(background), "it does nothing")
-		require.ErrorIs(t, late.Renew(background), sluice.ErrHoldLost)
+		err := late.Renew(background)
+		require.ErrorIs(t, err, sluice.ErrHoldLost)
+		require.ErrorContains(t, err, `rule "rule 0" has a ttl of 30s`)
 		require.Zero(t, remaining(t, l, ann)[0], "a late release frees nothing of others: %s")
 
 		for range 10 {
@@ -146,19 +148,19 @@ func TestRenewTakesUnitsAgainThatTheStoreHasLost(t *testing.T) {
 // The units under the other rule are still held, so Release gives them back.
 func TestRenewLosesOnlyTheUnitsThatHaveReturned(t *testing.T) {
 	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "inflight 3 ttl=24h")...)
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 3 ttl=24h", "inflight 2 ttl=30s")...)
 		r := reserveOne(t, l)
-		require.NoError(t, l.ResetRule(background, "rule 0", ann))
+		require.NoError(t, l.ResetRule(background, "rule 1", ann))
 		time.Sleep(4 * time.Second) // units of another slot
 		reserveOne(t, l)
 		reserveOne(t, l)
 		for range 2 {
 			err := r.Renew(background)
 			require.ErrorIs(t, err, sluice.ErrHoldLost)
-			require.ErrorContains(t, err, `rule "rule 0"`)
+			require.ErrorContains(t, err, `the store has lost the units of rule "rule 1"`)
 		}
 		require.NoError(t, r.Release(background))
-		require.Equal(t, []int64{0, 1}, remaining(t, l, ann))
+		require.Equal(t, []int64{1, 0}, remaining(t, l, ann))
 	})
 }
 
@@ -210,6 +212,24 @@ func TestRenewalsWithoutRepliesTakeFewUnits(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		require.ErrorIs(t, err, sluice.ErrHoldLost)
+	})
+}
+
+func TestRenewCanBeRepeatedAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, faulty := false, newFaultyStore()
+		l := newLimiter(t, sluice.Options[call]{CircuitOpenAfter: -1}, lateReplies{faulty, &late}, rulesOf("inflight 2 ttl=30s")...)
+		r := reserveOne(t, l)
+		time.Sleep(4 * time.Second) // renewed units are of another slot
+		late = true
+		require.ErrorIs(t, r.Renew(background), storage.ErrOutcomeUnknown)
+		late = false
+		require.NoError(t, r.Renew(background))
+		require.NoError(t, l.Reset(background, ann))
+		faulty.swapErr = errNoTable // so the units cannot be taken again
+		require.ErrorIs(t, r.Renew(background), errNoTable)
+		faulty.swapErr = nil
+		require.NoError(t, r.Renew(background))
 	})
 }
 
@@ -329,14 +349,19 @@ func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
 		lost := reserveOne(t, mine)
 		require.NoError(t, other.Reset(background, ann))
 		time.Sleep(4 * time.Second)
-		for _, denied := range []func(){
-			func() { require.False(t, must(t)(mine.Allow(background, ann)).Allowed) },
-			func() { require.ErrorIs(t, lost.Renew(background), sluice.ErrHoldLost) },
+		third := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...) // it reserves nothing
+		for _, c := range []struct {
+			l      *sluice.Limiter[call]
+			denied func()
+		}{
+			{mine, func() { require.False(t, must(t)(mine.Allow(background, ann)).Allowed) }},
+			{mine, func() { require.ErrorIs(t, lost.Renew(background), sluice.ErrHoldLost) }},
+			{third, func() { require.False(t, must(t)(third.Allow(background, ann)).Allowed) }},
 		} {
 			r := reserveOne(t, other)
-			denied()
+			c.denied()
 			require.NoError(t, r.Release(background))
-			d := must(t)(mine.Allow(background, ann))
+			d := must(t)(c.l.Allow(background, ann))
 			require.True(t, d.Allowed)
 			require.NoError(t, other.Reset(background, ann))
 		}
@@ -455,6 +480,21 @@ func TestDoSurvivesAnOutageOfTwoThirdsOfTheTTL(t *testing.T) {
 	}
 }
 
+// A round trip may take as long as Options.Timeout, or a third of the TTL.
+func TestUnitsAreRenewedThreeTimesInEachTTL(t *testing.T) {
+	for ttl, latency := range map[time.Duration]time.Duration{time.Second: 300 * time.Millisecond, 30 * time.Second: 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(latency)
+			l := newLimiter(t, sluice.Options[call]{Timeout: 5 * time.Second}, store, rulesOf("inflight 1 ttl="+ttl.String(), "inflight 1 ttl=24h", "gcra 9/h")...)
+			held, stop := reserveOne(t, l).Keep(background)
+			defer stop()
+			time.Sleep(10 * ttl)
+			require.NoError(t, context.Cause(held))
+			require.LessOrEqual(t, store.trips.Load(), int64(31))
+		})
+	}
+}
+
 func TestHoldsOfAnOutageAreLocal(t *testing.T) {
 	for _, p := range []sluice.FailurePolicy{sluice.FailOpen, sluice.FailLocal} {
 		store := newFaultyStore()
@@ -474,6 +514,10 @@ func TestHoldsOfAnOutageAreLocal(t *testing.T) {
 		store.err = nil
 		must(t)(first.Settle(background, 0))
 		require.Equal(t, []int64{2, 10}, remaining(t, l, ann))
+		store.err = errNoTable
+		_, d, err = l.Reserve(background, ann, 1)
+		require.NoError(t, err)
+		require.Equal(t, p == sluice.FailOpen, d.Allowed, "Settle releases nothing again")
 	}
 }
 
@@ -493,18 +537,23 @@ func TestSettleReleasesLocalHoldsOnce(t *testing.T) {
 	require.False(t, must(t)(d, err).Allowed)
 }
 
-// If it is not known whether Settle has released the units, a release could free the units of another holder.
-func TestUnitsAreNotReleasedAfterASettleOfUnknownOutcome(t *testing.T) {
+// If it is not known whether the units were released, a second release could free the units of another holder.
+func TestUnitsAreNotReleasedAfterAnUnknownOutcome(t *testing.T) {
 	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
-		store := newFaultyStore()
-		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
-		first := reserveOne(t, l)
-		reserveOne(t, l)
-		store.err = storage.ErrOutcomeUnknown
-		_, _ = first.Settle(background, 1)
-		store.err = nil
-		require.NoError(t, first.Release(background), "it does nothing")
-		require.Equal(t, []int64{0, 8}, remaining(t, l, ann))
+		for _, giveBack := range []func(r *sluice.Reservation[call]){
+			func(r *sluice.Reservation[call]) { _, _ = r.Settle(background, 1) },
+			func(r *sluice.Reservation[call]) { _ = r.Release(background) },
+		} {
+			store := newFaultyStore()
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
+			first := reserveOne(t, l)
+			reserveOne(t, l)
+			store.err = storage.ErrOutcomeUnknown
+			giveBack(first)
+			store.err = nil
+			require.NoError(t, first.Release(background), "it does nothing")
+			require.Equal(t, []int64{0, 8}, remaining(t, l, ann))
+		}
 	}
 }
 
@@ -514,6 +563,8 @@ func TestReleaseCanBeRepeatedAfterAFailure(t *testing.T) {
 	r := reserveOne(t, l)
 	store.err = errNoTable
 	require.ErrorIs(t, r.Release(background), errNoTable)
+	_, err := r.Settle(background, 1)
+	require.ErrorIs(t, err, errNoTable)
 	store.err = nil
 	require.NoError(t, r.Release(background))
 	require.Equal(t, int64(2), remaining(t, l, ann)[0])
@@ -599,6 +650,16 @@ func TestHeldUnitsReturnIfTheObserverPanics(t *testing.T) {
 	}
 }
 
+// A panic of another rule comes after the units were counted, but they were not stored.
+func TestHoldThatPanicsReleasesNothing(t *testing.T) {
+	policy, armed := panicsOnce("gcra 10/h")
+	l := newLimiter(t, sluice.Options[call]{}, nil, append(rulesOf("inflight 2 ttl=30s"), sluice.Rule[call]{Name: "user", Policy: policy})...)
+	reserveOne(t, l)
+	armed.Store(true)
+	require.Panics(t, func() { _, _, _, _ = l.Hold(background, ann) })
+	require.Equal(t, int64(1), remaining(t, l, ann)[0])
+}
+
 func TestHoldReleasesOnce(t *testing.T) {
 	for name, store := range memoryStores() {
 		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
@@ -654,7 +715,7 @@ func TestHoldReleasesTheKeyOfTheInput(t *testing.T) {
 		kinds := map[bool]algo.Policy{false: sluice.MustPolicy("inflight 3 ttl=30s"), true: sluice.MustPolicy("gcra 5/h")}
 		l := newLimiter(t, sluice.Options[call]{Namespace: "n", Group: byUser}, store,
 			sluice.Rule[call]{Name: "by kind", PolicyFor: func(in call) (algo.Policy, error) { return kinds[in.write], nil }, Cost: func(in call) int64 { return in.cost }},
-			sluice.Rule[call]{Name: "all", Spec: "inflight 3 ttl=30s", Cost: func(in call) int64 { return in.cost }})
+			sluice.Rule[call]{Name: "all", PolicyFor: func(call) (algo.Policy, error) { return kinds[false], nil }, Cost: func(in call) int64 { return in.cost }})
 		reads, writes, free := call{user: "ann", cost: 2}, call{user: "ann", cost: 2, write: true}, call{user: "ann"}
 		for in, during := range map[call][]int64{reads: {1, 1}, writes: {3, 1}, free: {3, 3}} {
 			probe := call{user: "ann", cost: 1}
@@ -675,15 +736,16 @@ func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newDistantStore(time.Millisecond)
 			o := sluice.Options[call]{Timeout: 20 * time.Second}
-			l := newLimiter(t, o, store, rulesOf("inflight 1 ttl="+ttl.String())...)
+			l := newLimiter(t, o, store, rulesOf("inflight 1 ttl="+ttl.String(), "inflight 1 ttl=24h")...)
+			began := time.Now()
 			_, held, release, err := l.Hold(background, ann)
 			require.NoError(t, err)
-			time.Sleep(ttl / 2)
+			time.Sleep(ttl / 4)
 			store.hangs.Store(true)
-			began := time.Now()
 			<-held.Done()
 			require.LessOrEqual(t, time.Since(began), ttl)
 			require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
+			require.ErrorContains(t, context.Cause(held), `rule "rule 0" has a ttl of`)
 			store.hangs.Store(false)
 			release()
 		})
@@ -692,12 +754,16 @@ func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 
 func TestHoldWhoseDecisionTookLongerThanTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, sluice.Options[call]{}, newDistantStore(600*time.Millisecond), rulesOf("inflight 1 ttl=500ms")...)
-		d, held, release, err := l.Hold(background, ann)
-		require.NoError(t, err)
-		require.True(t, d.Allowed)
-		require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
-		release()
+		for _, shadow := range []bool{false, true} {
+			rules := rulesOf("inflight 1 ttl=500ms")
+			rules[0].Shadow = shadow
+			l := newLimiter(t, sluice.Options[call]{}, newDistantStore(600*time.Millisecond), rules...)
+			d, held, release, err := l.Hold(background, ann)
+			require.True(t, must(t)(d, err).Allowed)
+			elapse(time.Second)
+			require.Equal(t, !shadow, errors.Is(context.Cause(held), sluice.ErrHoldLost))
+			release()
+		}
 	})
 }
 

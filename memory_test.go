@@ -131,15 +131,33 @@ func TestAFloodUnderPrepayLeavesNoPurses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := sluice.Options[call]{Prepay: sluice.Prepay{Calls: 50, For: 50 * time.Second}}
 		l := newLimiter(t, o, transactor{new(memory.Store)}, rulesOf("gcra 100000/s")...)
-		must(t)(l.Allow(background, ann))
+		for range 4 { // 1, 2 and 4 calls were bought
+			must(t)(l.Allow(background, ann))
+		}
 		before := heapSize()
 		for i := range 20_000 {
 			for range 2 { // the second one buys two calls
 				must(t)(l.Allow(background, call{user: fmt.Sprint(i)}))
 			}
 		}
+		require.True(t, must(t)(l.Allow(background, ann)).Prepaid, "calls that are left are kept")
 		time.Sleep(time.Minute)
 		must(t)(l.Allow(background, ann))
+		require.Less(t, heapSize()-before, int64(3<<20), "the records of the store take less")
+		runtime.KeepAlive(l)
+	})
+}
+
+func TestWaitLeavesNoQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1000/s burst=1")...)
+		must(t)(l.Allow(background, ann))
+		before := heapSize()
+		for i := range 20_000 {
+			for range 2 { // the second one waits
+				must(t)(l.Wait(background, call{user: fmt.Sprint(i)}))
+			}
+		}
 		require.Less(t, heapSize()-before, int64(3<<20), "the records of the store take less")
 		runtime.KeepAlive(l)
 	})

@@ -58,13 +58,12 @@ type purse struct {
 	waiting  int64        // the calls that have waited since the last purchase
 }
 
-// purchase is a round trip that buys calls. The fields after done are set before done is closed.
+// purchase is a round trip that buys calls. denial is set before done is closed.
 type purchase struct {
 	calls  int64
 	began  time.Time
 	done   chan struct{}
 	denial *Decision // if no call is allowed
-	err    error     // if the store has failed
 }
 
 var errPrepaidHolder = errors.New("Options.Prepay cannot buy units that are held; use a limiter without Prepay for this rule")
@@ -99,15 +98,8 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 			return l.buy(ctx, p, b, one, items)
 		case b != nil:
 			began = time.Now()
-			if err = l.engine.Await(ctx, b.done, items); err == nil {
-				err = b.err
-			}
-			switch {
-			case err != nil:
-				d.Results = slices.Clone(one)
-				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
-				return d, err
-			case b.denial != nil:
+			err := l.engine.Await(ctx, b.done, items) // an error means that no time is left or too many calls wait, and returns again
+			if err == nil && b.denial != nil {
 				d = *b.denial
 				d.Results = slices.Clone(d.Results)
 				return d, nil
@@ -188,7 +180,6 @@ func (s *purses) changed(results []RuleResult, reset bool) {
 func (s *purses) dropRule(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.change = time.Now()
 	s.drop(func(own RuleResult) bool { return own.Rule == name })
 }
 
@@ -202,9 +193,6 @@ func (p *purse) ofCall(n int64) Decision {
 	d.Results = slices.Clone(d.Results)
 	for i := range d.Results {
 		r, cost := &d.Results[i], p.one[i].Cost
-		if r.Err != nil {
-			continue
-		}
 		r.Allowed, r.Cost = n <= r.Paid/cost, cost
 		if r.Paid = cost; r.Allowed {
 			r.RetryAfter = 0
@@ -235,12 +223,9 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 	defer cancel()
 	calls, err = l.decide(buying, driver.Allow, b.calls, items, &d, FailClosed)
 	switch {
-	case err != nil && !hasEnded(ctx) && isFailure(err):
-		b.err = err
-		d = Decision{Results: slices.Clone(one), Attempts: d.Attempts}
-		_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
-		return d, err
 	case err != nil:
+		d.Results = slices.Clone(one)
+		_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
 		return d, err
 	case calls == 0:
 		denial := d
@@ -250,9 +235,7 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 	}
 	most := int64(math.MaxInt64)
 	for i := range d.Results {
-		if r := &d.Results[i]; r.Err == nil {
-			most = min(most, r.Limit/one[i].Cost/prepay.Share)
-		}
+		most = min(most, d.Results[i].Limit/one[i].Cost/prepay.Share)
 	}
 	l.purses.mu.Lock()
 	defer l.purses.mu.Unlock()

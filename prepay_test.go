@@ -6,6 +6,7 @@ package sluice_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -32,6 +34,7 @@ func TestPrepaySavesRoundTripsForABusyKey(t *testing.T) {
 			d := must(t)(l.Allow(background, ann))
 			require.True(t, d.Allowed)
 			require.Equal(t, int64(1), d.Results[0].Paid)
+			require.Equal(t, int64(1), d.Results[0].Cost)
 			require.Equal(t, d.Results[0].Remaining, d.Results[0].Available+d.Results[0].Refilled-d.Results[0].Paid)
 			if calls++; d.Prepaid {
 				prepaid++
@@ -73,6 +76,42 @@ func TestPrepayUsesTheLimitUpAndStaysWithinTheBound(t *testing.T) {
 				require.LessOrEqual(t, int64(last-first+1), policy.Bound(span+prepay.Prepay.For))
 			}
 		}
+	})
+}
+
+// A purchase is of up to Calls calls, and up to a sixteenth of the capacity, also if more calls have waited.
+func TestPurchasesAreBounded(t *testing.T) {
+	for capacity, calls := range map[int64]int{100_000: 5, 80: 50} {
+		synctest.Test(t, func(t *testing.T) {
+			o := sluice.Options[call]{Prepay: sluice.Prepay{Calls: calls, For: time.Minute}}
+			l := newLimiter(t, o, newDistantStore(10*time.Millisecond), rulesOf(fmt.Sprintf("fixedwindow %d/h", capacity), "gcra 100000/s")...)
+			for _, concurrent := range []int{20, 1, 10, 1, 1, 1} {
+				var all sync.WaitGroup
+				for range concurrent {
+					all.Go(func() { assert.True(t, must(t)(l.Allow(background, ann)).Allowed) })
+				}
+				all.Wait()
+			}
+			require.LessOrEqual(t, capacity-remaining(t, l, ann)[0], int64(34+4))
+		})
+	}
+}
+
+func TestPurchaseAfterADenialIsOfOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := prepay
+		o.DenialCacheTTL = -1
+		l := newLimiter(t, o, newDistantStore(0), rulesOf("fixedwindow 1000/h")...)
+		for range 63 { // 1, 2, 4, 8, 16 and 32 calls were bought
+			must(t)(l.Allow(background, ann))
+		}
+		time.Sleep(prepay.Prepay.For)
+		must(t)(l.Charge(background, ann, 1000))
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+		must(t)(l.Refund(background, ann, 1000))
+		before := remaining(t, l, ann)[0]
+		must(t)(l.Allow(background, ann))
+		require.EqualValues(t, 1, before-remaining(t, l, ann)[0])
 	})
 }
 
@@ -225,6 +264,82 @@ func TestCallsThatWaitForAPurchase(t *testing.T) {
 	})
 }
 
+func TestConcurrentCallsShareAPurchase(t *testing.T) {
+	for _, p := range failurePolicies {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(10 * time.Millisecond)
+			o := prepay
+			o.DenialCacheTTL, o.OnFailure = -1, p
+			l := newLimiter(t, o, store, rulesOf("fixedwindow 400/h")...)
+			crowd := func(check func(d sluice.Decision, err error)) (decisions int64) {
+				before := store.decisions.Load()
+				var all sync.WaitGroup
+				for range 20 {
+					all.Go(func() { check(l.Allow(background, ann)) })
+				}
+				all.Wait()
+				return store.decisions.Load() - before
+			}
+			allowed := func(d sluice.Decision, err error) { assert.True(t, must(t)(d, err).Allowed) }
+			crowd(allowed)
+			require.LessOrEqual(t, crowd(allowed), int64(2), "as many were bought as had waited")
+
+			before := remaining(t, l, ann)[0]
+			for range 5 {
+				time.Sleep(prepay.Prepay.For)
+				allowed(l.Allow(background, ann))
+			}
+			require.LessOrEqual(t, before-remaining(t, l, ann)[0], int64(19+10), "many are bought once more, because many have waited")
+
+			time.Sleep(prepay.Prepay.For)
+			must(t)(l.Charge(background, ann, 1000))
+			time.Sleep(time.Millisecond) // calls share no denial of before the charge
+			require.EqualValues(t, 1, crowd(func(d sluice.Decision, err error) {
+				assert.False(t, must(t)(d, err).Allowed)
+				d.Results[0].Cost++ // each call has results of its own
+				assert.EqualValues(t, 2, d.Results[0].Cost)
+			}))
+
+			store.hangs.Store(true)
+			began := time.Now()
+			require.EqualValues(t, 1, crowd(func(d sluice.Decision, err error) {
+				assert.Equal(t, p == sluice.FailClosed, err != nil)
+				assert.Equal(t, p == sluice.FailLocal, len(d.Results) == 1)
+			}))
+			require.Less(t, time.Since(began), 1100*time.Millisecond)
+		})
+	}
+}
+
+// slowReplies takes delay to answer after a write.
+type slowReplies struct {
+	*memory.Store
+	delay time.Duration
+}
+
+func (s *slowReplies) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+	err := s.Store.Transact(ctx, clock, updates...)
+	time.Sleep(s.delay)
+	return err
+}
+
+func TestDenialOfAPurchaseBeforeARefundIsNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowReplies{Store: new(memory.Store)}
+		o := prepay
+		o.MaxRoundTrips = 2
+		l := newLimiter(t, o, store, rulesOf("fixedwindow 400/h")...)
+		must(t)(l.Charge(background, ann, 400))
+		store.delay = time.Second / 2
+		go func() { assert.False(t, must(t)(l.Allow(background, ann)).Allowed) }()
+		elapse(time.Millisecond)
+		store.delay = 0
+		must(t)(l.Refund(background, ann, 1))
+		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+		elapse(time.Second)
+	})
+}
+
 // A client that goes away during a purchase takes no calls with it.
 func TestPurchaseOfACancelledCallIsSpentByOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -236,6 +351,17 @@ func TestPurchaseOfACancelledCallIsSpentByOthers(t *testing.T) {
 		time.AfterFunc(time.Millisecond, cancel)
 		must(t)(l.Allow(ctx, ann))
 		require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
+	})
+}
+
+func TestCallsDoNotShareTheDeadlineOfTheBuyer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, prepay, newDistantStore(10*time.Millisecond), rulesOf("gcra 100000/s")...)
+		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+		defer cancel()
+		go func() { _, _ = l.Allow(ctx, ann) }()
+		elapse(time.Millisecond)
+		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 	})
 }
 
@@ -259,9 +385,10 @@ func TestNothingIsSpentAfterALostReply(t *testing.T) {
 func TestPrepayIsRefused(t *testing.T) {
 	store := newDistantStore(0)
 	for text, o := range map[string]sluice.Prepay{
-		"sluice: Options.Prepay.Calls must be from 0 to 1048576, got -1": {Calls: -1, For: time.Second},
-		"sluice: Options.Prepay.For must be from 1ms to 1m, got 0s":      {Calls: 1},
-		"sluice: Options.Prepay.For must be from 1ms to 1m, got 1m1s":    {Calls: 1, For: 61 * time.Second},
+		"sluice: Options.Prepay.Calls must be from 0 to 1048576, got -1":      {Calls: -1, For: time.Second},
+		"sluice: Options.Prepay.Calls must be from 0 to 1048576, got 1048577": {Calls: 1<<20 + 1, For: time.Second},
+		"sluice: Options.Prepay.For must be from 1ms to 1m, got 0s":           {Calls: 1},
+		"sluice: Options.Prepay.For must be from 1ms to 1m, got 1m1s":         {Calls: 1, For: 61 * time.Second},
 	} {
 		_, err := sluice.Options[call]{Prepay: o}.New(store, rulesOf("gcra 1/s")...)
 		require.EqualError(t, err, text)
@@ -278,16 +405,17 @@ func TestPrepayIsRefused(t *testing.T) {
 func TestPrepayDelaysNoCall(t *testing.T) {
 	for _, spec := range []string{"fixedwindow 30/h", "fixedwindow 10000/h"} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newDistantStore(100 * time.Millisecond)
-			l := newLimiter(t, prepay, store, rulesOf(spec)...)
-			for range 3 {
+			o := prepay
+			o.MaxRoundTrips = 2
+			l := newLimiter(t, o, newDistantStore(100*time.Millisecond), rulesOf(spec)...)
+			for _, most := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond} {
 				began := time.Now()
 				var all sync.WaitGroup
 				for range 10 {
 					all.Go(func() { assert.True(t, must(t)(l.Allow(background, ann)).Allowed) })
 				}
 				all.Wait()
-				require.LessOrEqual(t, time.Since(began), 300*time.Millisecond)
+				require.LessOrEqual(t, time.Since(began), most)
 			}
 		})
 	}
@@ -406,11 +534,13 @@ func TestShadowRulesUnderPrepay(t *testing.T) {
 	l := newLimiter(t, prepay, newDistantStore(0), rules...)
 	denied := 0
 	for range 200 {
-		r := must(t)(l.Allow(background, ann)).Results[1]
+		d := must(t)(l.Allow(background, ann))
+		require.Zero(t, d.RetryAfter)
+		r := d.Results[1]
 		require.Equal(t, r.Allowed, r.Paid == 1)
+		require.Equal(t, r.Allowed, r.RetryAfter == 0)
 		if !r.Allowed {
 			denied++
-			require.Positive(t, r.RetryAfter)
 		}
 	}
 	require.Equal(t, 100, denied)
@@ -418,7 +548,14 @@ func TestShadowRulesUnderPrepay(t *testing.T) {
 
 func TestPrepayWithoutRulesThatApply(t *testing.T) {
 	store := newDistantStore(0)
-	l := newLimiter(t, prepay, store, sluice.Rule[call]{Name: "r", PolicyFor: func(call) (sluice.Policy, error) { return nil, sluice.Skip }})
+	l := newLimiter(t, prepay, store, sluice.Rule[call]{Name: "r", PolicyFor: func(c call) (sluice.Policy, error) {
+		if c.user == "eve" {
+			return nil, errPlan
+		}
+		return nil, sluice.Skip
+	}})
+	_, err := l.Allow(background, call{user: "eve"})
+	require.ErrorIs(t, err, errPlan)
 	for range 4 {
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 	}

@@ -77,7 +77,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		})
 		observed = true
 	}
-	if err != nil || !r.Decision.Allowed {
+	if !r.Decision.Allowed {
 		return nil, r.Decision, err
 	}
 	return r, r.Decision, nil
@@ -103,22 +103,18 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 		u, result := &r.uses[i], &d.Results[i]
 		u.rule, u.shadow, u.policy, u.key, u.cost = result.Rule, result.Shadow, result.Policy, items[i].Key, result.Cost
 		if result.Cost = multiply(result.Cost, r.n); result.Cost > 0 {
-			if charged < i {
-				d.Results[charged], items[charged].Key = *result, items[i].Key
-			}
+			d.Results[charged], items[charged].Key = *result, items[i].Key
 			charged++
 		}
 	}
 	d.Results = d.Results[:charged]
 	ctx, cancel := l.uncancelled(ctx)
 	defer cancel()
-	if _, err := l.decide(ctx, driver.Allow, 0, items[:charged], d, l.options.OnFailure); err != nil || !d.Allowed {
-		return err
-	}
+	_, err = l.decide(ctx, driver.Allow, 0, items[:charged], d, l.options.OnFailure)
 	for i := range d.Results {
 		r.useOf(d.Results[i].Rule).take(d, i, began)
 	}
-	return nil
+	return err
 }
 
 // results appends a result to results, and an item to items, for each use for which cost returns true, with the cost that it
@@ -250,7 +246,7 @@ func (r *Reservation[T]) covers(u *use) bool {
 // errors of policies, because the local limiter is only used during an outage.
 func (r *Reservation[T]) refundLocal(ctx context.Context) error {
 	l := r.limiter
-	if l.options.Local == nil || r.localRefunded {
+	if r.localRefunded {
 		return nil
 	}
 	results, items := r.results(nil, nil, func(u *use) (int64, bool) {

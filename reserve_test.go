@@ -80,11 +80,13 @@ func TestSettleOfAnOutageGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T)
 	for _, c := range []struct {
 		degraded                bool  // the outage begins before Reserve
 		estimate, actual, local int64 // local is what the local limiter has left
-	}{{false, 5, 8, 10}, {true, 5, 8, 5}, {true, 6, 2, 8}} {
+	}{{false, 5, 8, 6}, {false, 5, 2, 6}, {true, 5, 8, 1}, {true, 6, 2, 4}} {
 		l, store := newReserving(t, sluice.FailLocal)
-		if c.degraded {
-			store.err = errNoTable
-			must(t)(reserve(t, l, ann, 10).Settle(background, 0))
+		store.err = errNoTable
+		must(t)(reserve(t, l, ann, 10).Settle(background, 0))
+		must(t)(l.AllowN(background, ann, 4))
+		if !c.degraded {
+			store.err = nil
 		}
 		r := reserve(t, l, ann, c.estimate)
 		require.Equal(t, c.degraded, r.Decision.Degraded)

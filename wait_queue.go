@@ -28,7 +28,6 @@ type waitQueue struct {
 	waiters list.List    // of *waiter, by arrival
 	asking  int          // the calls that left waiters to ask the store, and have no decision yet
 	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions so far
-	left    []RuleResult // by enforced rule, the units that are left for further calls; nil if unknown
 	rule    string       // the rule that denied the head last
 	asked   time.Time    // when it was denied
 	until   time.Time    // the head asks the store then, once asking is 0
@@ -46,7 +45,7 @@ type waiter struct {
 	arrival  int64   // the number of the call
 	deadline time.Time
 	queue    *waitQueue    // nil if the call asks the store by itself
-	place    *list.Element // nil while the call asks the store
+	place    *list.Element // nil if the call asks the store
 	changed  chan struct{} // receives after a change of what the call waits for
 }
 
@@ -99,32 +98,30 @@ func (w *waiter) setKey() {
 // isHopeless reports whether a rule never allows the cost.
 func (w *waiter) isHopeless() bool {
 	return slices.ContainsFunc(w.results, func(r RuleResult) bool {
-		fresh, err := r.Policy.Peek(nil, time.Now(), r.Cost)
-		return !r.Shadow && err == nil && fresh.RetryAfter == algo.Never
+		fresh, _ := r.Policy.Peek(nil, time.Now(), r.Cost)
+		return !r.Shadow && fresh.RetryAfter == algo.Never
 	})
 }
 
 // join puts a waiter that has just arrived at the end of its queue, if there is one.
-func (s *waitQueues) join(w *waiter) (joined bool) {
+func (s *waitQueues) join(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrivals++
 	w.arrival = s.arrivals
 	if len(s.all) == 0 {
-		return false
+		return
 	}
 	w.setKey()
 	q := s.all[w.key]
 	if q == nil || w.isHopeless() {
-		return false
+		return
 	}
 	w.enter(q)
-	q.pass()
-	if now := time.Now(); q.waiters.Len() > 0 && now.Sub(q.asked) > headDenialTTL && q.until.After(now) {
+	if now := time.Now(); now.Sub(q.asked) > headDenialTTL {
 		q.until = now
 		q.head().signal()
 	}
-	return true
 }
 
 // enter puts a waiter behind those that arrived before it. One that was denied later than them can become the head.
@@ -141,7 +138,7 @@ func (w *waiter) enter(q *waitQueue) {
 	}
 }
 
-func (w *waiter) isHead() bool { return w.place != nil && w.place == w.queue.waiters.Front() }
+func (w *waiter) isHead() bool { return w.place == w.queue.waiters.Front() }
 
 func (q *waitQueue) head() *waiter { return q.waiters.Front().Value.(*waiter) }
 
@@ -152,19 +149,15 @@ func (w *waiter) signal() {
 	}
 }
 
-// deny puts a denied waiter into its queue. One that gives up leaves its queue, and enters none if it had none. If the waiter is the
-// head, it waits for RetryAfter, and the calls behind it whose deadlines are earlier give up.
+// deny puts a denied waiter into its queue. If the waiter is the head, it waits for RetryAfter, and the calls behind it whose
+// deadlines are earlier give up. A waiter that gives up leaves the queue then.
 func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := w.queue
-	switch {
-	case q != nil:
+	if q != nil {
 		q.asking--
-		q.left = nil // others use the units too
-	case givesUp:
-		return
-	default:
+	} else {
 		if w.key == "" {
 			w.setKey()
 		}
@@ -190,25 +183,23 @@ func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	}
 }
 
-// wait returns nil when the waiter asks the store, or the error of ctx. It returns at once if the head asks after the
+// wait returns nil when the waiter must ask the store, at once if it is in no queue, or the error of ctx. It returns at once if the head asks after the
 // deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
 func (s *waitQueues) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
 	for {
 		s.mu.Lock()
 		q := w.queue
-		if q == nil || w.place == nil {
+		if w.place == nil {
 			s.mu.Unlock()
 			return denial, nil
 		}
 		isNext := w.isHead() && q.asking == 0
 		denial = Decision{Rule: q.rule, RetryAfter: max(0, time.Until(q.until))}
 		if isNext && denial.RetryAfter == 0 {
-			if err = ctx.Err(); err == nil {
-				q.left, q.least = nil, nil
-				q.ask()
-			}
+			q.least = nil
+			q.ask()
 			s.mu.Unlock()
-			return denial, err
+			return denial, ctx.Err()
 		}
 		s.mu.Unlock()
 		if retrywait.ExceedsDeadline(ctx, denial.RetryAfter) {
@@ -239,10 +230,10 @@ func (s *waitQueues) leave(w *waiter, d *Decision, asked time.Time, failed bool)
 
 // remove is leave for a waiter that is in a queue. The caller must hold s.mu.
 func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool) {
-	q, now, wasHead, hasAsked := w.queue, time.Now(), w.isHead(), w.place == nil
+	q, now, wasHead := w.queue, time.Now(), w.isHead()
 	w.queue = nil
 	switch {
-	case !hasAsked:
+	case w.place != nil: // it has not asked
 		q.waiters.Remove(w.place)
 		if wasHead && (q.waiters.Len() == 0 || q.head().isCheaper(w)) {
 			q.until = now
@@ -251,7 +242,6 @@ func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool
 		q.asking--
 		q.note(d)
 		if q.asking == 0 { // the next one asks when the next unit comes back, reckoned from the middle of the round trip
-			q.left, q.least = q.least, nil
 			q.until = now.Add(q.pass() - now.Sub(asked)/2)
 		}
 	default: // its units may be left
@@ -267,7 +257,7 @@ func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool
 	case q.asking > 0:
 	case q.waiters.Len() == 0:
 		delete(s.all, w.key)
-	case wasHead, hasAsked:
+	default:
 		q.head().signal()
 	}
 }
@@ -284,9 +274,11 @@ func (q *waitQueue) note(d *Decision) {
 // pass lets the waiters ask for which units are left. wait is the time from the decision that left them until the next waiter can be
 // allowed, at the earliest.
 func (q *waitQueue) pass() (wait time.Duration) {
+	left := q.least
+	q.least = nil
 	for q.waiters.Len() > 0 {
 		w := q.head()
-		wait, fits := w.take(q.left)
+		wait, fits := w.take(left)
 		if !fits {
 			return wait
 		}

@@ -69,12 +69,12 @@ func TestWaitRefusesHeldUnitsAndPenalties(t *testing.T) {
 	}
 }
 
-// distantStore counts round trips, which take latency. It hangs until the context ends while hangs is set.
+// distantStore counts round trips, which take latency, and their decisions. It hangs until the context ends while hangs is set.
 type distantStore struct {
 	*memory.Store
-	latency time.Duration
-	trips   atomic.Int64
-	hangs   atomic.Bool
+	latency          time.Duration
+	trips, decisions atomic.Int64
+	hangs            atomic.Bool
 }
 
 func newDistantStore(latency time.Duration) *distantStore {
@@ -83,6 +83,7 @@ func newDistantStore(latency time.Duration) *distantStore {
 
 func (s *distantStore) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	s.trips.Add(1)
+	s.decisions.Add(int64(len(updates)))
 	time.Sleep(s.latency)
 	if s.hangs.Load() {
 		<-ctx.Done()
@@ -120,9 +121,11 @@ func arrive(n int, wait func(i int) error) (order func() []int) {
 
 func TestWaitNWithALargeCostIsNotOvertaken(t *testing.T) {
 	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 10/s burst=5")...)
+		never := sluice.Rule[call]{Name: "shadow", Spec: "gcra 1/h", Cost: func(call) int64 { return 2 }, Shadow: true}
+		l := newLimiter(t, sluice.Options[call]{}, store, append(rulesOf("gcra 10/s burst=5"), never)...)
 		must(t)(l.AllowN(background, ann, 5))
 		order := arrive(5, func(i int) error {
+			time.Sleep(time.Duration(i) * 60 * time.Millisecond)
 			_, err := l.WaitN(background, ann, []int64{1, 5, 1, 1, 1}[i])
 			return err
 		})
@@ -134,15 +137,18 @@ func TestWaitNWithALargeCostIsNotOvertaken(t *testing.T) {
 func TestWaitServesInOrderAndACancelledCallLeavesNoHole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDistantStore(5 * time.Millisecond)
-		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 1/s")...)
-		must(t)(l.Allow(background, ann))
+		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 1/s burst=2")...)
+		must(t)(l.AllowN(background, ann, 2))
 		ctx, cancel := context.WithCancel(background)
 		order := arrive(6, func(i int) error {
-			of := background
-			if i == 0 || i == 3 {
+			of, n := background, int64(1)
+			switch i {
+			case 0:
 				of = ctx
+			case 3:
+				of, n = ctx, 2
 			}
-			_, err := l.Wait(of, ann)
+			_, err := l.WaitN(of, ann, n)
 			return err
 		})
 		elapse(100 * time.Millisecond)
@@ -158,7 +164,7 @@ func TestWaitServesInOrderAndACancelledCallLeavesNoHole(t *testing.T) {
 func TestManyWaitersAskTheStoreOncePerAllowedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDistantStore(time.Millisecond)
-		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 100/s burst=1")...)
+		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 100/s burst=1", "gcra 1000/s burst=1")...)
 		must(t)(l.Allow(background, ann))
 		ctx, cancel := context.WithCancel(background)
 		var allowed atomic.Int64
