@@ -110,7 +110,7 @@ func TestRequestsOfOneKeyBySwapsWaitForEachOther(t *testing.T) {
 		require.Equal(b, []string{"load a b", "load c"}, b.store.trips)
 		b.finish(calls...)
 		for _, c := range calls {
-			require.Equal(b, 1, c.stats.Attempts)
+			require.Equal(b, 1, c.attempts)
 		}
 		require.Equal(b, "xx", b.store.state("a"))
 		require.Equal(b, "xxx", b.store.state("b"))

@@ -376,7 +376,7 @@ func TestWrongDenialIsNotCached(t *testing.T) {
 		for range 3 {
 			c := b.decide(newCall(counter(1), "k"))
 			require.ErrorIs(b, c.err, storage.ErrProgram)
-			require.False(b, c.stats.Cached)
+			require.False(b, c.cached)
 		}
 	})
 }

@@ -415,7 +415,8 @@ type call struct {
 	times    []time.Time   // of all evaluations
 	before   func() error  // is called before each evaluation
 
-	stats    engine.Stats
+	attempts int
+	cached   bool
 	err      error
 	panicked any
 	took     time.Duration

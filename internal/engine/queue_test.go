@@ -50,16 +50,12 @@ func TestPeeksAndSwapsOfDifferentKeysDoNotWait(t *testing.T) {
 // All that wait for one server count together, and those that wait for another server do not.
 func TestAllKindsOfWaitsCountTogether(t *testing.T) {
 	forEachWay(t, []way{onShards}, engine.Options{MaxQueue: 3, MaxRoundTrips: 1}, func(b *fixture) {
-		b.store.put("a0", "x")
-		b.denied(b.decide(newCall(counter(1), "a0")))
-		time.Sleep(2 * time.Second) // the denial has expired
 		b.hold()
-		b.waits(newCall(counter(1), "a0"))                  // renews the denial
-		b.waits(newCall(counter(1), "a0"))                  // waits for that
+		b.waits(newCall(counter(9), "a0"))                  // is in flight
+		b.waits(newCall(counter(9), "a0"))                  // waits for a batch
 		b.waits(newCall(counter(9), "a1"))                  // waits for a batch
 		b.waits(newCallOf(driver.Reset, nil, "a2"))         // swaps
 		b.waits(newCallOf(driver.Reset, nil, "a2"))         // waits for that
-		b.refused(newCall(counter(1), "a0"))                // would wait for the renewal
 		b.refused(newCall(counter(9), "a3"))                // would wait for a batch
 		b.refused(newCallOf(driver.Reset, nil, "a2"))       // would wait for the swaps
 		b.refused(newCallOf(driver.Peek, counter(9), "a4")) // a failed swap would wait

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
@@ -17,10 +16,9 @@ type Request struct {
 	Items     []driver.Item // their keys are different from each other
 	Uses      []driver.Use  // one for each item. Key is not used. If one has no Program, no server decides the request: see Engine.Program
 	Evaluator Evaluator
-	Times     int32           // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
-	FailFast  bool            // do not retry until the deadline if no connection can be made
-	Expired   *denials.Denial // the expired denial that Engine.Deny returned, or nil
-	Began     time.Time       // when the call began, from which its timeout counts; zero means now
+	Times     int32     // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
+	FailFast  bool      // do not retry until the deadline if no connection can be made
+	Began     time.Time // when the call began, from which its timeout counts; zero means now
 
 	keys        []string     // the texts of the keys of Items
 	evaluations atomic.Int32 // a sender can add to it while the caller reads it

@@ -36,8 +36,7 @@ type Denial struct {
 	Record storage.Record
 	Clock
 	ttl      time.Duration // how long it is used; 0 if only the version of the record is of interest
-	renewing atomic.Bool
-	renewed  chan struct{} // is closed when the request that renews an expired denial has ended
+	renewing atomic.Bool   // a caller renews it
 }
 
 // Clock says when the server's clock showed At: at some instant between Sent and Received, by the local monotonic clock.
@@ -57,17 +56,12 @@ func (d *Denial) RecordAt(now time.Time) storage.Record {
 	return r
 }
 
-// IsExpired reports whether the denial was cached for longer than its TTL at a local time.
-func (d *Denial) IsExpired(at time.Time) bool { return at.Sub(d.Sent) >= d.ttl }
-
-// Renew reports whether the caller is the first one that renews an expired denial. Then it must call EndRenewal.
-func (d *Denial) Renew() bool { return d.renewing.CompareAndSwap(false, true) }
-
-// EndRenewal closes the channel that Renewed returns.
-func (d *Denial) EndRenewal() { close(d.renewed) }
-
-// Renewed returns a channel that is closed when the renewal of an expired denial has ended.
-func (d *Denial) Renewed() <-chan struct{} { return d.renewed }
+// CanBeUsed reports whether the TTL of the denial has not passed at a local time. In the last eighth of the TTL, it returns false
+// to the first caller, who renews the denial. So the other callers need not do that all at once.
+func (d *Denial) CanBeUsed(now time.Time) bool {
+	left := d.ttl - now.Sub(d.Sent)
+	return left > d.ttl/8 || left > 0 && !d.renewing.CompareAndSwap(false, true)
+}
 
 // IsOn reports whether the cache caches denials.
 func (c *Cache) IsOn() bool { return c.ttl > 0 }
@@ -125,7 +119,7 @@ func (c *Cache) ExpectRefunds() { c.refunds.Store(true) }
 // Put caches a denial, unless the cache has a later one of its key, or has dropped one. If the cache is full, it replaces any
 // other denial. The caller must not change the state of the record.
 func (c *Cache) Put(key string, record storage.Record, clock Clock) {
-	d := &Denial{Record: record, Clock: clock, ttl: c.ttl, renewed: make(chan struct{})}
+	d := &Denial{Record: record, Clock: clock, ttl: c.ttl}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.byKey[key]
