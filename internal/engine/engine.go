@@ -98,14 +98,13 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (attempts int, err erro
 // decide decides on a store that needs a round trip.
 func (e *Engine) decide(ctx context.Context, r *Request) error {
 	now := time.Now()
-	c := &call{Request: r, began: cmp.Or(r.Began, now)}
-	c.deadline = c.began.Add(e.options.Timeout)
-	if end, ok := ctx.Deadline(); ok && end.Before(c.deadline) {
-		c.deadline = end
-		if !now.Before(end) { // its timer may not have fired yet
-			return storage.NotApplied(context.DeadlineExceeded)
-		}
+	if end, ok := ctx.Deadline(); ok && !now.Before(end) { // its timer may not have fired yet
+		return storage.NotApplied(context.DeadlineExceeded)
 	}
+	c := &call{Request: r, began: cmp.Or(r.Began, now)}
+	ctx, cancel := context.WithDeadlineCause(ctx, c.began.Add(e.options.Timeout), errNoAnswer)
+	defer cancel()
+	c.deadline, _ = ctx.Deadline()
 	q, slot, err := e.queueOf(r.keys)
 	if err != nil {
 		return err

@@ -19,8 +19,6 @@ func (q *queue) swap(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
 	var locks []string // none for a Peek
 	if c.writes() {
 		locks = c.keys
