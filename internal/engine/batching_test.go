@@ -11,7 +11,7 @@ package engine_test
 //     is open (breaker_test.go)
 //   - after lost replies nothing is lost, charged beyond the limit or refunded twice, and errors
 //     report what is unknown (lost_reply_test.go)
-//   - a panic or a runtime.Goexit ends only its caller (panic_test.go)
+//   - a panic or a runtime.Goexit ends only its call (panic_test.go)
 //   - a server that decides differently from Go is found (failure_test.go)
 
 import (

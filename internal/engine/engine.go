@@ -19,7 +19,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -87,9 +86,7 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (attempts int, err erro
 	default:
 		err = e.decide(ctx, r)
 	}
-	if err == exited {
-		runtime.Goexit()
-	} else if p, ok := err.(*panicked); ok {
+	if p, ok := err.(*panicked); ok {
 		panic(p.value)
 	}
 	return int(r.evaluations.Load()), err

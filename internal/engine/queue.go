@@ -282,7 +282,7 @@ func (q *queue) sendWaiting() (sent bool) {
 		for _, a := range attempts {
 			close(a.done)
 		}
-		if !sent { // a policy has called runtime.Goexit
+		if !sent { // an evaluator has called runtime.Goexit
 			go q.runSender()
 		}
 	}()
@@ -341,5 +341,6 @@ func (q *queue) send(ctx context.Context, attempts []*attempt) {
 	}
 }
 
-// errInterrupted is the error of an attempt if the evaluator of another one has called runtime.Goexit.
-var errInterrupted = fmt.Errorf("%w: %w", storage.ErrUnavailable, goexit)
+// errInterrupted is the error of an attempt whose outcome is not known, because the evaluator of another one has panicked, called
+// runtime.Goexit, or decided differently from the server.
+var errInterrupted = fmt.Errorf("%w: the outcome of an earlier request of the batch is not known", storage.ErrUnavailable)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -61,7 +60,6 @@ func (r *Request) allows() bool {
 func (r *Request) evaluate(now time.Time, replays bool) (applied int, err error) {
 	r.evaluations.Add(1)
 	r.clearNext()
-	err = exited // unless the evaluator returns
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p}
@@ -90,9 +88,3 @@ func isPanic(err error) bool {
 	_, ok := err.(*panicked)
 	return ok
 }
-
-// exited is the error of a request whose evaluator has called runtime.Goexit, as a test does that fails in a policy.
-var (
-	exited error = &panicked{goexit}
-	goexit       = errors.New("engine: an evaluator called runtime.Goexit")
-)

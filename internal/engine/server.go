@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,13 +113,12 @@ func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
 	return s.uses[start:len(s.uses):len(s.uses)]
 }
 
-// areEqual reports whether two uses do the same on the same key.
+// areEqual reports whether two Allows of one key are equal.
 func areEqual(a, b driver.Use) bool {
-	return a.Key == b.Key && a.Op == b.Op && a.Shadow == b.Shadow && a.Cost == b.Cost && a.Program.Equal(b.Program)
+	return a.Shadow == b.Shadow && a.Cost == b.Cost && a.Program.Equal(b.Program)
 }
 
 // replay evaluates the requests on the states that the server found, in order, and compares the outcomes with the server's.
-// Requests that it does not settle must be decided again.
 func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 	b := &s.batch
 	found := slices.Clone(b.Found) // after the requests that are evaluated already
@@ -127,28 +127,22 @@ func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 			q.hold(b.Keys[i])
 		}
 	}
-	var differs error
 	for i, members := range s.members {
 		request := &b.Requests[i]
-		err := s.keyErr(request)
-		switch {
-		case differs != nil:
-			finish(members, differs)
-		case errors.Is(err, storage.ErrNotApplied):
+		if err := s.keyErr(request); err != nil {
 			for _, a := range members {
 				a.err = err
 			}
-		case err != nil:
-			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
-				differs = s.evaluate(q.engine, request, members, found, clock)
+			if !errors.Is(err, storage.ErrNotApplied) { // the server may have written its other keys
+				s.fail(request)
 			}
-			finish(members, unknown(err))
-			q.engine.denials.Drop(time.Now(), members[0].keys...)
-		case request.Applied == driver.Declined:
-			finish(members, ErrDeclined)
-		default:
-			differs = s.evaluate(q.engine, request, members, found, clock)
+			continue
 		}
+		if request.Applied == driver.Declined {
+			finish(members, ErrDeclined)
+			continue
+		}
+		s.evaluate(q.engine, request, members, found, clock)
 	}
 }
 
@@ -156,12 +150,9 @@ func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 // stores something, such as a count of denials, or a longer TTL after the limit was lowered.
 var ErrDeclined = errors.New("engine: the program declined the request")
 
-// finish ends attempts. One whose evaluator has panicked keeps the panic.
 func finish(attempts []*attempt, err error) {
 	for _, a := range attempts {
-		if f, ok := a.err.(final); !ok || !isPanic(f.error) {
-			a.finish(err)
-		}
+		a.finish(err)
 	}
 }
 
@@ -179,28 +170,34 @@ func (s *slotBatch) keyErr(request *driver.Request) (err error) {
 	return err
 }
 
-// errPanicked is why the outcome of a request with the key of another one is unknown.
-var errPanicked = errors.New("engine: a policy panicked on an earlier request of the same key")
+// fail fails the later requests of the keys of a request, because the states after it are not known.
+func (s *slotBatch) fail(request *driver.Request) {
+	b := &s.batch
+	if b.KeyErr == nil {
+		b.KeyErr = make([]error, len(b.Keys))
+	}
+	for _, u := range request.Uses {
+		b.KeyErr[u.Key] = cmp.Or(b.KeyErr[u.Key], errInterrupted)
+	}
+}
 
-// evaluate evaluates the members of a request of the batch, and updates found. It returns an
-// error if the server has decided otherwise.
-func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*attempt, found []storage.Record, clock denials.Clock) error {
-	total, hasPanicked := 0, false
+// evaluate evaluates the members of a request of the batch, and updates found.
+func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*attempt, found []storage.Record, clock denials.Clock) {
+	total := 0
 	for _, a := range members {
-		if hasPanicked {
-			a.finish(unknown(errPanicked))
-			continue
-		}
 		for i, u := range request.Uses {
 			a.Items[i].Found = found[u.Key]
 		}
 		applied, err := a.evaluate(clock.At, true)
+		if isPanic(err) {
+			s.fail(request) // the other members stay interrupted
+			return
+		}
 		if err != nil && err != ErrDeclined {
 			applied = driver.Damaged
 		}
 		total += applied
-		hasPanicked = isPanic(err)
-		if _, denied := a.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && changes(a.Items) { // the server has stored nothing
+		if _, denied := a.Evaluator.Denied(); err == ErrDeclined || denied && changes(a.Items) { // the server has stored nothing
 			a.finish(ErrDeclined)
 			continue
 		}
@@ -213,29 +210,18 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*atte
 			}
 		}
 	}
-	switch total = max(total, driver.Damaged); {
-	case hasPanicked: // the states after the request are not known
-		b := &s.batch
-		if b.KeyErr == nil {
-			b.KeyErr = make([]error, len(b.Keys))
-		}
-		for _, u := range request.Uses {
-			b.KeyErr[u.Key] = errPanicked
-		}
-	case total != request.Applied:
-		err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
-		finish(members, err)
-		return err
-	default:
-		if last := members[len(members)-1]; last.err == nil {
-			for i := range last.Items {
-				// The server returns a TTL only if the key was denied. With the shortest TTL, the cache keeps asking the server.
-				if f := &last.Items[i].Found; f.Version != 0 && f.TTL == 0 {
-					f.TTL = 1
-				}
-			}
-			e.updateDenials(last.Request, clock)
-		}
+	if total = max(total, driver.Damaged); total != request.Applied {
+		finish(members, fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total))
+		s.fail(request)
+		return
 	}
-	return nil
+	if last := members[len(members)-1]; last.err == nil {
+		for i := range last.Items {
+			// The server returns a TTL only if the key was denied. With the shortest TTL, the cache keeps asking the server.
+			if f := &last.Items[i].Found; f.Version != 0 && f.TTL == 0 {
+				f.TTL = 1
+			}
+		}
+		e.updateDenials(last.Request, clock)
+	}
 }
