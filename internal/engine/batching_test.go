@@ -79,9 +79,15 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 		}
 		calls[5].Uses[0].Cost = 2
 		calls[7].Times = 3 // it takes as many as fit
+		shadow := newCall(counter(9), "shadow")
+		shadow.Uses[0].Shadow = true
+		calls = append(calls, shadow, newCall(counter(9), "shadow"))
+		for range 2 {
+			calls = append(calls, newCallOf(driver.Refund, counter(9), "k"))
+		}
 		b.inOneBatch(calls...)
-		require.Equal(b, []int{5, 1, 1, 3}, times)
-		require.Len(b, b.store.state("k"), 9)
+		require.Equal(b, []int{5, 1, 1, 3, 1, 1, 1, 1}, times)
+		require.Len(b, b.store.state("k"), 7)
 	})
 }
 
@@ -104,16 +110,33 @@ func TestRequestsOfOneKeyBySwapsWaitForEachOther(t *testing.T) {
 	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.hold()
 		var calls []*call
-		for _, keys := range [][]string{{"a", "b"}, {"b", "a"}, {"b"}, {"c"}} {
+		for _, keys := range [][]string{{"a"}, {"b"}, {"a", "b"}, {"b", "a"}, {"c"}} {
 			calls = append(calls, b.start(newCall(counter(9), keys...)))
 		}
-		require.Equal(b, []string{"load a b", "load c"}, b.store.trips)
+		require.Equal(b, []string{"load a", "load b", "load c"}, b.store.trips)
 		b.finish(calls...)
 		for _, c := range calls {
 			require.Equal(b, 1, c.attempts)
 		}
-		require.Equal(b, "xx", b.store.state("a"))
+		require.Equal(b, "xxx", b.store.state("a"))
 		require.Equal(b, "xxx", b.store.state("b"))
+	})
+}
+
+// It lasts until the latest deadline of its requests.
+func TestRequestWithLittleTimeDoesNotEndItsBatch(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
+		b.start(newCall(counter(9), "first"))
+		ctx, cancel := context.WithTimeout(background, time.Millisecond)
+		defer cancel()
+		long, short := b.start(newCall(counter(9), "k")), b.startFor(ctx, newCall(counter(9), "k"))
+		b.releaseOne()
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		require.ErrorIs(b, short.err, context.DeadlineExceeded)
+		b.finish(long)
+		require.Len(b, b.store.trips, 2)
 	})
 }
 

@@ -42,6 +42,16 @@ func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
 	})
 }
 
+// The TTL must pass by the clock that decides and by that of the store.
+func TestSwapHasATTLAndAPriority(t *testing.T) {
+	ahead := func() time.Time { return time.Now().Add(time.Minute) }
+	forEachWay(t, []way{bySwaps}, engine.Options{Clock: ahead}, func(b *fixture) {
+		b.allowed(b.decide(newCall(counter(9), "k")))
+		require.Equal(b, time.Hour+time.Minute, b.store.swaps[0].TTL)
+		require.Equal(b, storage.UsedHalf, b.store.swaps[0].Priority)
+	})
+}
+
 func TestRequestWithoutKeysNeedsNoRoundTrip(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1))))

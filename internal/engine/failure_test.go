@@ -392,5 +392,16 @@ func TestDeclinedRequestIsDecidedBySwaps(t *testing.T) {
 		b.allowed(other)
 		require.Len(b, b.store.state("huge"), 50)
 		require.Equal(b, []string{"run a0", "run huge k", "load huge", "swap huge"}, b.store.trips)
+
+		b.forgetTrips()
+		later := newCall(counter(9), "huge")
+		later.before = func() error {
+			if len(later.times) == 1 {
+				return engine.ErrDeclined // the evaluator declines the denial of the server
+			}
+			return nil
+		}
+		b.denied(b.decide(later))
+		require.Equal(b, []string{"run huge", "load huge"}, b.store.trips)
 	})
 }

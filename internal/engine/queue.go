@@ -58,6 +58,7 @@ const (
 // repeat makes attempts by try until a call has its outcome, or ctx ends.
 func (q *queue) repeat(ctx context.Context, c *call, try func(ctx context.Context, c *call) error) error {
 	for {
+		c.clearNext() // of an earlier evaluation
 		retry, err := c.conclude(try(ctx, c))
 		if !retry {
 			return err

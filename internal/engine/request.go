@@ -59,7 +59,6 @@ func (r *Request) allows() bool {
 // changes.
 func (r *Request) evaluate(now time.Time, replays bool) (applied int, err error) {
 	r.evaluations.Add(1)
-	r.clearNext()
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p}

@@ -197,7 +197,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*atte
 			applied = driver.Damaged
 		}
 		total += applied
-		if _, denied := a.Evaluator.Denied(); err == ErrDeclined || denied && changes(a.Items) { // the server has stored nothing
+		if _, denied := a.Evaluator.Denied(); denied && changes(a.Items) { // the server has stored nothing
 			a.finish(ErrDeclined)
 			continue
 		}

@@ -18,24 +18,20 @@ type Cache struct {
 	refunds atomic.Bool // see ExpectRefunds
 	mu      sync.RWMutex
 	byKey   map[string]*Denial
-	dropped []time.Time // when the last drop of a key began, by the hash of the key; nil if the cache is off
+	dropped [1024]time.Time // when the last drop of a key began, by the hash of the key
 	seed    maphash.Seed
 }
 
 // New returns an empty cache of up to size keys. If ttl is not above 0, it caches nothing.
 func New(ttl time.Duration, size int) *Cache {
-	c := &Cache{ttl: ttl, size: size, byKey: make(map[string]*Denial), seed: maphash.MakeSeed()}
-	if c.IsOn() {
-		c.dropped = make([]time.Time, 1024)
-	}
-	return c
+	return &Cache{ttl: ttl, size: size, byKey: make(map[string]*Denial), seed: maphash.MakeSeed()}
 }
 
 // Denial is the record of one key that a denied request was evaluated on.
 type Denial struct {
 	Record storage.Record
 	Clock
-	ttl      time.Duration // how long it is used; 0 if only the version of the record is of interest
+	ttl      time.Duration // how long it is used; if it is 0, only the version of the record is of interest
 	renewing atomic.Bool   // a caller renews it
 }
 
@@ -70,18 +66,12 @@ func (c *Cache) IsOn() bool { return c.ttl > 0 }
 func (c *Cache) Find(key []byte) *Denial {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if d := c.byKey[string(key)]; d != nil && d.ttl > 0 {
-		return d
-	}
-	return nil
+	return c.byKey[string(key)]
 }
 
 // Drop drops the cached denials of keys. A round trip that was sent no later than sent caches no denial any more, neither
 // of these keys nor of keys with the same hash.
 func (c *Cache) Drop(sent time.Time, keys ...string) {
-	if !c.IsOn() {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
