@@ -160,6 +160,7 @@ func TestDenialsOfOneBatchAreCachedForAShortTimeIfUnitsMayBeGivenBack(t *testing
 			calls = append(calls, c)
 		}
 		b.inOneBatch(calls...)
+		require.True(b, b.denied(b.decide(newCall(counter(10), "k"))).cached)
 		b.store.put("k", "") // another process gives the units back
 		time.Sleep(5 * time.Millisecond)
 		b.allowed(b.decide(newCall(counter(10), "k")))

@@ -34,7 +34,7 @@ func (q *queue) swap(ctx context.Context, c *call) error {
 // trySwap makes one attempt.
 func (q *queue) trySwap(ctx context.Context, c *call) error {
 	swaps, err := q.load(ctx, c)
-	if err != nil || len(swaps) == 0 {
+	if len(swaps) == 0 { // also after an error
 		return err
 	}
 	began := time.Now()

@@ -46,7 +46,7 @@ func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 func (a *attempt) inTransaction(now time.Time) error {
 	_, err := a.evaluate(now, false)
 	a.err = errInterrupted // until the commit
-	if _, denied := a.Evaluator.Denied(); denied && err == nil {
+	if _, denied := a.Evaluator.Denied(); denied {
 		for i := range a.Items {
 			a.Items[i].Found = cloneRecord(a.Items[i].Found)
 		}

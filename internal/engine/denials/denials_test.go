@@ -55,3 +55,11 @@ func TestAnEarlierDenialDoesNotReplaceALaterOne(t *testing.T) {
 	}
 	require.Equal(t, now.Add(2), c.Find([]byte("a")).Sent)
 }
+
+func TestRecordHasTheTTLThatIsLeft(t *testing.T) {
+	now := time.Now()
+	for ttl, left := range map[time.Duration]time.Duration{10: 7, 3: 1, 2: 1, 0: 0} {
+		d := denials.Denial{Record: storage.Record{TTL: ttl}, Clock: denials.Clock{Sent: now}}
+		require.Equal(t, left, d.RecordAt(now.Add(3)).TTL)
+	}
+}
