@@ -177,6 +177,25 @@ func TestSlowStoreIsNotContention(t *testing.T) {
 	}
 }
 
+// Clients of databases may ignore a context. A caller sends its own request only to a server that has just answered.
+func TestCallReturnsFromAServerThatHangsAfterAPauseOrAFailure(t *testing.T) {
+	for _, pause := range []time.Duration{0, 10 * time.Millisecond} {
+		forEachWay(t, []way{onServer}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+			b.warm()
+			b.store.ignoresContext = true
+			b.store.before = func([]string) error {
+				b.hold()
+				return notSent
+			}
+			if time.Sleep(pause); pause > 0 {
+				b.hold()
+			}
+			require.InDelta(b, time.Second, b.decide(newCall(counter(9), "k")).took, float64(expiryGrace))
+			b.releaseAll()
+		})
+	}
+}
+
 func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 	coldAndWarm(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.hold()
