@@ -13,7 +13,7 @@ import (
 // items. A round trip can still use it after Decide has returned, so its memory must not be used again.
 type Request struct {
 	Items     []driver.Item // their keys are different from each other
-	Uses      []driver.Use  // one for each item. Key is not used. If one has no Program, no server decides the request: see Engine.Program
+	Uses      []driver.Use  // one for each item, without Key. If one has no Program, no server decides the request: see Engine.Program
 	Evaluator Evaluator
 	Times     int32     // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
 	FailFast  bool      // do not retry until the deadline if no connection can be made

@@ -20,9 +20,6 @@ type slotBatch struct {
 	attempts []*attempt
 	batch    driver.Batch
 	members  [][]*attempt // for each driver.Request the attempts of the equal requests that it stands for
-
-	uses   []driver.Use
-	latest []int // for each key the last driver.Request that uses only this key; -1 if there is none
 }
 
 // ttlMargin is added to the TTL of records. It covers a server's clock that steps forward, and
@@ -78,39 +75,31 @@ func (s *slotBatch) build(e *Engine) {
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	s.members, s.uses, s.latest = make([][]*attempt, 0, n), make([]driver.Use, 0, n), make([]int, 0, n)
-	places := make(map[string]int, n)
+	s.members = make([][]*attempt, 0, n)
+	// For each key its index in the batch, and the index of its last request without another key; -1 if there is none.
+	places, latest := make(map[string]int, n), make([]int, 0, n)
 	for i, a := range s.attempts {
-		uses := s.addUses(a.Request, places)
+		uses := slices.Clone(a.Uses)
+		for i, key := range a.keys {
+			at, known := places[key]
+			if !known {
+				at = len(b.Keys)
+				b.Keys, latest, places[key] = append(b.Keys, key), append(latest, -1), at
+			}
+			uses[i].Key = at
+		}
 		if len(uses) == 1 && uses[0].Op == driver.Allow && a.Times <= 1 {
-			latest := &s.latest[uses[0].Key]
-			if *latest >= 0 && areEqual(b.Requests[*latest].Uses[0], uses[0]) {
-				b.Requests[*latest].Times++
-				s.members[*latest] = append(s.members[*latest], a)
+			last := &latest[uses[0].Key]
+			if *last >= 0 && areEqual(b.Requests[*last].Uses[0], uses[0]) {
+				b.Requests[*last].Times++
+				s.members[*last] = append(s.members[*last], a)
 				continue
 			}
-			*latest = len(b.Requests)
+			*last = len(b.Requests)
 		}
 		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: int(max(a.Times, 1))})
 		s.members = append(s.members, s.attempts[i:i+1:i+1])
 	}
-}
-
-// addUses adds the uses of a request and their keys to the batch. places has the index of each key
-// in the batch.
-func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
-	b, start := &s.batch, len(s.uses)
-	for i, key := range r.keys {
-		at, known := places[key]
-		if !known {
-			at = len(b.Keys)
-			b.Keys, s.latest, places[key] = append(b.Keys, key), append(s.latest, -1), at
-		}
-		u := r.Uses[i]
-		u.Key = at
-		s.uses = append(s.uses, u)
-	}
-	return s.uses[start:len(s.uses):len(s.uses)]
 }
 
 // areEqual reports whether two Allows of one key are equal.
@@ -121,7 +110,9 @@ func areEqual(a, b driver.Use) bool {
 // replay evaluates the requests on the states that the server found, in order, and compares the outcomes with the server's.
 func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 	b := &s.batch
-	found := slices.Clone(b.Found) // after the requests that are evaluated already
+	if b.KeyErr == nil {
+		b.KeyErr = make([]error, len(b.Keys))
+	}
 	for i, err := range b.KeyErr {
 		if isContention(err) { // also other keys of the same requests
 			q.hold(b.Keys[i])
@@ -129,20 +120,21 @@ func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 	}
 	for i, members := range s.members {
 		request := &b.Requests[i]
-		if err := s.keyErr(request); err != nil {
+		failed := slices.IndexFunc(request.Uses, func(u driver.Use) bool { return b.KeyErr[u.Key] != nil })
+		switch {
+		case failed >= 0:
+			err := b.KeyErr[request.Uses[failed].Key]
 			for _, a := range members {
 				a.err = err
 			}
 			if !errors.Is(err, storage.ErrNotApplied) { // the server may have written its other keys
 				s.fail(request)
 			}
-			continue
-		}
-		if request.Applied == driver.Declined {
+		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
-			continue
+		default:
+			s.evaluate(q.engine, request, members, clock)
 		}
-		s.evaluate(q.engine, request, members, found, clock)
 	}
 }
 
@@ -156,34 +148,17 @@ func finish(attempts []*attempt, err error) {
 	}
 }
 
-// keyErr returns the error of a key of a request that could not be read or written. One that proves that the request was not
-// applied comes first.
-func (s *slotBatch) keyErr(request *driver.Request) (err error) {
-	for _, u := range request.Uses {
-		if s.batch.KeyErr == nil || s.batch.KeyErr[u.Key] == nil {
-			continue
-		}
-		if err = s.batch.KeyErr[u.Key]; errors.Is(err, storage.ErrNotApplied) {
-			break
-		}
-	}
-	return err
-}
-
 // fail fails the later requests of the keys of a request, because the states after it are not known.
 func (s *slotBatch) fail(request *driver.Request) {
-	b := &s.batch
-	if b.KeyErr == nil {
-		b.KeyErr = make([]error, len(b.Keys))
-	}
 	for _, u := range request.Uses {
-		b.KeyErr[u.Key] = cmp.Or(b.KeyErr[u.Key], errInterrupted)
+		err := &s.batch.KeyErr[u.Key]
+		*err = cmp.Or(*err, errInterrupted)
 	}
 }
 
-// evaluate evaluates the members of a request of the batch, and updates found.
-func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*attempt, found []storage.Record, clock denials.Clock) {
-	total := 0
+// evaluate evaluates the members of a request of the batch, and updates Found of the batch.
+func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*attempt, clock denials.Clock) {
+	total, found := 0, s.batch.Found
 	for _, a := range members {
 		for i, u := range request.Uses {
 			a.Items[i].Found = found[u.Key]
