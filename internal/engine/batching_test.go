@@ -64,6 +64,15 @@ func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
+func TestRequestSeesADeletionInItsBatch(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.store.put("k", "x")
+		next := newCall(counter(1), "k")
+		b.inOneBatch(newCallOf(driver.Refund, counter(1), "k"), next)
+		b.allowed(next)
+	})
+}
+
 func TestEqualRequestsAreSentAsACount(t *testing.T) {
 	var times []int
 	counted := lying(func(b *driver.Batch) {

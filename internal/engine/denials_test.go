@@ -167,6 +167,20 @@ func TestDenialsOfOneBatchAreCachedForAShortTimeIfUnitsMayBeGivenBack(t *testing
 	})
 }
 
+// A server returns a TTL only for a key that was denied. With the shortest TTL, an evaluator does not take the record for kept.
+func TestCachedRecordWithoutATTLHasTheShortest(t *testing.T) {
+	forEachWay(t, []way{lying(func(b *driver.Batch) { b.Found[0].TTL = time.Hour })}, engine.Options{}, func(b *fixture) {
+		b.store.put("a", "x")
+		b.store.put("b", "x")
+		b.denied(b.decide(newCall(counter(1), "a", "b", "absent")))
+		c := b.denied(b.decide(newCall(counter(1), "a", "b", "absent")))
+		require.True(b, c.cached)
+		for i, ttl := range []time.Duration{time.Hour, 1, 0} {
+			require.Equal(b, ttl, c.Items[i].Found.TTL)
+		}
+	})
+}
+
 // The server could not write the key, so nobody knows its state.
 func TestDenialAfterAFailedWriteIsNotCached(t *testing.T) {
 	fails := true
