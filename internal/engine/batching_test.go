@@ -90,12 +90,12 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 		calls[7].Times = 3 // it takes as many as fit
 		shadow := newCall(counter(9), "shadow")
 		shadow.Uses[0].Shadow = true
-		calls = append(calls, shadow, newCall(counter(9), "shadow"))
+		calls = append(calls, shadow, newCall(counter(9), "shadow"), newCall(counter(8), "shadow"))
 		for range 2 {
 			calls = append(calls, newCallOf(driver.Refund, counter(9), "k"))
 		}
 		b.inOneBatch(calls...)
-		require.Equal(b, []int{5, 1, 1, 3, 1, 1, 1, 1}, times)
+		require.Equal(b, []int{5, 1, 1, 3, 1, 1, 1, 1, 1}, times)
 		require.Len(b, b.store.state("k"), 7)
 	})
 }
@@ -241,6 +241,29 @@ func TestErrorOfAKeyAffectsOnlyItsRequests(t *testing.T) {
 			require.ErrorIs(b, bad.err, want)
 			require.False(b, bad.allowed)
 			b.allowed(after)
+		})
+	}
+}
+
+// Nobody knows the states after the first request, so the second one is decided in a batch of its own.
+func TestRequestIsDecidedAgainAfterAnEarlierOneOfItsKeyFailed(t *testing.T) {
+	for want, lie := range map[error]func(*driver.Batch){
+		storage.ErrProgram: func(b *driver.Batch) { b.Requests[0].Applied = 1 },
+		storage.ErrPartialWrite: func(b *driver.Batch) {
+			b.KeyErr = []error{nil, storage.ErrPartialWrite}
+		},
+	} {
+		failing := lying(func(b *driver.Batch) {
+			if len(b.Requests) == 2 {
+				lie(b)
+			}
+		})
+		forEachWay(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			first, next := newCall(counter(1), "a", "b"), newCall(counter(1), "a")
+			b.inOneBatch(first, next)
+			require.ErrorIs(b, first.err, want)
+			b.denied(next)
+			require.Equal(b, []string{"run a0", "run a b", "run a"}, b.store.trips)
 		})
 	}
 }
