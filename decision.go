@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
@@ -105,8 +104,8 @@ func outcomeOf(d *Decision, err error) Outcome {
 }
 
 // conclude sets the fields other than Results after a decision of the engine.
-func (d *Decision) conclude(allowed bool, at time.Time, stats engine.Stats) {
-	d.Allowed, d.At, d.Cached, d.Attempts = allowed, at, stats.Cached, stats.Attempts
+func (d *Decision) conclude(allowed bool, at time.Time, attempts int) {
+	d.Allowed, d.At, d.Attempts = allowed, at, attempts
 	d.summarize()
 }
 

@@ -1,7 +1,6 @@
 package sluice
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -304,13 +302,8 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 		}
 	}
 	now := time.Now()
-	began = cmp.Or(began, now)
-	var expired *denials.Denial
-	if op == driver.Allow && !hasEndedAt(ctx, now) {
-		var denied bool
-		if denied, expired = l.denyFromCache(began, now, upTo, costs, items, d); denied {
-			return 0, nil
-		}
+	if op == driver.Allow && !hasEndedAt(ctx, now) && l.denyFromCache(now, upTo, costs, items, d) {
+		return 0, nil
 	}
 	if slices.ContainsFunc(d.Results, func(r RuleResult) bool { return givesBack(op, &r) }) {
 		l.engine.ExpectRefunds()
@@ -321,19 +314,19 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 	if upTo <= math.MaxInt32 {
 		times = int32(upTo)
 	}
-	stats, err := l.engine.Decide(ctx, &engine.Request{
-		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Expired: expired, Began: began,
+	attempts, err := l.engine.Decide(ctx, &engine.Request{
+		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Began: began,
 		FailFast: l.options.OnFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
 		copy(d.Results, own.results)
-		d.conclude(own.allowed, own.at, stats)
+		d.conclude(own.allowed, own.at, attempts)
 		if l.options.Local != nil {
 			err = l.tidyLocal(ctx, op, own.results, items)
 		}
 		return own.calls, err
 	}
-	d.Attempts = stats.Attempts
+	d.Attempts = attempts
 	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
 }
 
@@ -350,12 +343,12 @@ func (l *Limiter[T]) tidyLocal(ctx context.Context, op driver.Op, results []Rule
 	return err
 }
 
-// denyFromCache reports whether the cached states of the keys deny, and writes this decision to d. Otherwise it returns the expired
-// denial for Request.Expired. It decides in the memory of the caller, so that a repeated denial costs little.
-func (l *Limiter[T]) denyFromCache(began, now time.Time, upTo int64, costs []int64, items []driver.Item, d *Decision) (denied bool, expired *denials.Denial) {
+// denyFromCache reports whether the cached states of the keys deny, and writes this decision to d. It
+// decides in the memory of the caller, so that a repeated denial costs little.
+func (l *Limiter[T]) denyFromCache(now time.Time, upTo int64, costs []int64, items []driver.Item, d *Decision) (denied bool) {
 	e := evaluation{op: driver.Allow, upTo: upTo, results: d.Results, costs: costs, oneClock: l.options.Clock == nil}
 	var at time.Time
-	denied, expired = l.engine.Deny(began, now, items, func(now time.Time) (time.Duration, bool) {
+	denied = l.engine.Deny(now, items, func(now time.Time) (time.Duration, bool) {
 		at = now // with e.at, d.Results would escape
 		if _, err := e.Evaluate(now, items, false); err != nil {
 			return 0, false
@@ -363,11 +356,12 @@ func (l *Limiter[T]) denyFromCache(began, now time.Time, upTo int64, costs []int
 		return e.Denied()
 	})
 	if denied {
-		d.conclude(false, at, engine.Stats{Cached: true, Attempts: 1})
+		d.conclude(false, at, 1)
+		d.Cached = true
 	} else {
 		e.restoreCosts()
 	}
-	return denied, expired
+	return denied
 }
 
 // fallBack decides by the failure policy after an error of the store. d.Results has the rules and costs, and d.Attempts is set.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/list"
+	"errors"
 	"time"
 )
 
@@ -26,7 +27,8 @@ func (a *attempt) finish(err error) {
 	}
 }
 
-var errExited error = final{exited}
+// errExited is the error of a request whose evaluator has called runtime.Goexit, as a test does that fails in a policy.
+var errExited error = final{errors.New("engine: an evaluator called runtime.Goexit")}
 
 // evaluate evaluates the request, and finishes the attempt with its error.
 func (a *attempt) evaluate(now time.Time, replays bool) (applied int, err error) {

@@ -11,7 +11,7 @@ package engine_test
 //     is open (breaker_test.go)
 //   - after lost replies nothing is lost, charged beyond the limit or refunded twice, and errors
 //     report what is unknown (lost_reply_test.go)
-//   - a panic or a runtime.Goexit ends only its caller (panic_test.go)
+//   - a panic or a runtime.Goexit ends only its call (panic_test.go)
 //   - a server that decides differently from Go is found (failure_test.go)
 
 import (
@@ -64,6 +64,15 @@ func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
+func TestRequestSeesADeletionInItsBatch(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.store.put("k", "x")
+		next := newCall(counter(1), "k")
+		b.inOneBatch(newCallOf(driver.Refund, counter(1), "k"), next)
+		b.allowed(next)
+	})
+}
+
 func TestEqualRequestsAreSentAsACount(t *testing.T) {
 	var times []int
 	counted := lying(func(b *driver.Batch) {
@@ -79,9 +88,15 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 		}
 		calls[5].Uses[0].Cost = 2
 		calls[7].Times = 3 // it takes as many as fit
+		shadow := newCall(counter(9), "shadow")
+		shadow.Uses[0].Shadow = true
+		calls = append(calls, shadow, newCall(counter(9), "shadow"), newCall(counter(8), "shadow"))
+		for range 2 {
+			calls = append(calls, newCallOf(driver.Refund, counter(9), "k"))
+		}
 		b.inOneBatch(calls...)
-		require.Equal(b, []int{5, 1, 1, 3}, times)
-		require.Len(b, b.store.state("k"), 9)
+		require.Equal(b, []int{5, 1, 1, 3, 1, 1, 1, 1, 1}, times)
+		require.Len(b, b.store.state("k"), 7)
 	})
 }
 
@@ -104,16 +119,33 @@ func TestRequestsOfOneKeyBySwapsWaitForEachOther(t *testing.T) {
 	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.hold()
 		var calls []*call
-		for _, keys := range [][]string{{"a", "b"}, {"b", "a"}, {"b"}, {"c"}} {
+		for _, keys := range [][]string{{"a"}, {"b"}, {"a", "b"}, {"b", "a"}, {"c"}} {
 			calls = append(calls, b.start(newCall(counter(9), keys...)))
 		}
-		require.Equal(b, []string{"load a b", "load c"}, b.store.trips)
+		require.Equal(b, []string{"load a", "load b", "load c"}, b.store.trips)
 		b.finish(calls...)
 		for _, c := range calls {
-			require.Equal(b, 1, c.stats.Attempts)
+			require.Equal(b, 1, c.attempts)
 		}
-		require.Equal(b, "xx", b.store.state("a"))
+		require.Equal(b, "xxx", b.store.state("a"))
 		require.Equal(b, "xxx", b.store.state("b"))
+	})
+}
+
+// It lasts until the latest deadline of its requests.
+func TestRequestWithLittleTimeDoesNotEndItsBatch(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
+		b.start(newCall(counter(9), "first"))
+		ctx, cancel := context.WithTimeout(background, time.Millisecond)
+		defer cancel()
+		long, short := b.start(newCall(counter(9), "k")), b.startFor(ctx, newCall(counter(9), "k"))
+		b.releaseOne()
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		require.ErrorIs(b, short.err, context.DeadlineExceeded)
+		b.finish(long)
+		require.Len(b, b.store.trips, 2)
 	})
 }
 
@@ -209,6 +241,29 @@ func TestErrorOfAKeyAffectsOnlyItsRequests(t *testing.T) {
 			require.ErrorIs(b, bad.err, want)
 			require.False(b, bad.allowed)
 			b.allowed(after)
+		})
+	}
+}
+
+// Nobody knows the states after the first request, so the second one is decided in a batch of its own.
+func TestRequestIsDecidedAgainAfterAnEarlierOneOfItsKeyFailed(t *testing.T) {
+	for want, lie := range map[error]func(*driver.Batch){
+		storage.ErrProgram: func(b *driver.Batch) { b.Requests[0].Applied = 1 },
+		storage.ErrPartialWrite: func(b *driver.Batch) {
+			b.KeyErr = []error{nil, storage.ErrPartialWrite}
+		},
+	} {
+		failing := lying(func(b *driver.Batch) {
+			if len(b.Requests) == 2 {
+				lie(b)
+			}
+		})
+		forEachWay(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			first, next := newCall(counter(1), "a", "b"), newCall(counter(1), "a")
+			b.inOneBatch(first, next)
+			require.ErrorIs(b, first.err, want)
+			b.denied(next)
+			require.Equal(b, []string{"run a0", "run a b", "run a"}, b.store.trips)
 		})
 	}
 }

@@ -64,29 +64,13 @@ func isTemporary(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrContended) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// errNoAnswer is why a call ends if Options.Timeout is over.
+// errNoAnswer is the cause of a context that ends because Options.Timeout is over.
 var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.ErrUnavailable, context.DeadlineExceeded)
 
-// within returns ctx until the deadline of the call. A call that waits for a batch needs none, because to make a context can
-// take longer than all else that the engine does for it.
-func (c *call) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.endsWith(ctx) {
-		return ctx, func() {}
-	}
-	return context.WithDeadlineCause(ctx, c.deadline, errNoAnswer)
-}
-
-// endsWith reports whether ctx ends by the deadline of the call.
-func (c *call) endsWith(ctx context.Context) bool {
-	end, ok := ctx.Deadline()
-	return ok && !c.deadline.Before(end)
-}
-
-// timeout returns the error of a call if ctx or its deadline ended before there was an outcome. lost means that it may have been
-// stored.
+// timeout returns the error of a call whose ctx ended before there was an outcome. lost means that it may have been stored.
 func (c *call) timeout(ctx context.Context, lost bool) error {
 	ended := ctx.Err()
-	if ended == nil || context.Cause(ctx) == errNoAnswer {
+	if context.Cause(ctx) == errNoAnswer {
 		ended = errNoAnswer
 	}
 	cause := ended

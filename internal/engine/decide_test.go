@@ -20,9 +20,9 @@ func TestDecisionIsOneBatchOrALoadAndASwapAndARepeatedDenialIsNone(t *testing.T)
 		onlySwaps.name: {"load k", "swap k", "load k"}, declined.name: {"run k", "load k", "swap k", "run k", "load k"},
 	}
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		require.Equal(b, engine.Stats{Attempts: 1}, b.allowed(b.decide(newCall(counter(1), "k"))).stats)
-		require.Equal(b, engine.Stats{Attempts: 1}, b.denied(b.decide(newCall(counter(1), "k"))).stats)
-		require.Equal(b, engine.Stats{Attempts: 1, Cached: true}, b.denied(b.decide(newCall(counter(1), "k"))).stats)
+		require.Equal(b, 1, b.allowed(b.decide(newCall(counter(1), "k"))).attempts)
+		require.Equal(b, 1, b.denied(b.decide(newCall(counter(1), "k"))).attempts)
+		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).cached)
 		require.Equal(b, trips[b.name], b.store.trips)
 	})
 }
@@ -37,8 +37,18 @@ func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
 			return nil
 		}
 		c := b.allowed(b.decide(newCall(counter(3), "k")))
-		require.Equal(b, 2, c.stats.Attempts)
+		require.Equal(b, 2, c.attempts)
 		require.Equal(b, "xxx", b.store.state("k"))
+	})
+}
+
+// The TTL must pass by the clock that decides and by that of the store.
+func TestSwapHasATTLAndAPriority(t *testing.T) {
+	ahead := func() time.Time { return time.Now().Add(time.Minute) }
+	forEachWay(t, []way{bySwaps}, engine.Options{Clock: ahead}, func(b *fixture) {
+		b.allowed(b.decide(newCall(counter(9), "k")))
+		require.Equal(b, time.Hour+time.Minute, b.store.swaps[0].TTL)
+		require.Equal(b, storage.UsedHalf, b.store.swaps[0].Priority)
 	})
 }
 

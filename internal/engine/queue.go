@@ -55,15 +55,14 @@ const (
 	longestPause = 50 * time.Millisecond
 )
 
-// repeat makes attempts by try until a call has its outcome, or ctx or the deadline of the call ends.
+// repeat makes attempts by try until a call has its outcome, or ctx ends.
 func (q *queue) repeat(ctx context.Context, c *call, try func(ctx context.Context, c *call) error) error {
-	retry, err := c.conclude(try(ctx, c))
-	if !retry {
-		return err
-	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	for ; retry; retry, err = c.conclude(try(ctx, c)) {
+	for {
+		c.clearNext() // of an earlier evaluation
+		retry, err := c.conclude(try(ctx, c))
+		if !retry {
+			return err
+		}
 		if c.FailFast {
 			q.mu.Lock()
 			err := q.checkOutage(c.keys[0])
@@ -84,7 +83,6 @@ func (q *queue) repeat(ctx context.Context, c *call, try func(ctx context.Contex
 			}
 		}
 	}
-	return err
 }
 
 // pause returns how long to wait after that many failures.
@@ -119,27 +117,23 @@ func (q *queue) timeout(ctx context.Context, c *call, inFlight bool) error {
 
 var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
 
-// batch makes one attempt in a batch. It returns when the attempt or ctx has ended, or when the deadline of the call has passed.
+// batch makes one attempt in a batch. It returns when the attempt or ctx has ended.
 func (q *queue) batch(ctx context.Context, c *call) error {
 	a := &attempt{Request: c.Request, slot: c.slot, deadline: c.deadline}
 	switch sends, err := q.enter(c, a); {
 	case err == errHeld:
-		ctx, cancel := c.within(ctx)
-		defer cancel()
 		return q.tryHeld(ctx, c)
 	case err != nil:
 		return err
 	case sends:
-		ctx, cancel := c.within(ctx)
-		defer cancel()
 		defer q.release()
 		q.send(ctx, []*attempt{a})
 		return a.err
-	case q.waitFor(ctx, c, a):
-		return a.err
 	}
-	if ctx.Err() == nil { // this stays a timeout if ctx ends below
-		ctx = context.WithoutCancel(ctx)
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
 	}
 	inFlight, expired := q.leave(a)
 	if expired && ctx.Err() != context.Canceled {
@@ -154,23 +148,6 @@ func (q *queue) batch(ctx context.Context, c *call) error {
 	default:
 		return final{q.timeout(ctx, c, inFlight)}
 	}
-}
-
-// waitFor waits until an attempt has ended, and reports whether it has before ctx or the deadline of the call.
-func (q *queue) waitFor(ctx context.Context, c *call, a *attempt) bool {
-	var timeout <-chan time.Time
-	if !c.endsWith(ctx) {
-		timer := time.NewTimer(time.Until(c.deadline))
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	select {
-	case <-a.done:
-		return true
-	case <-ctx.Done():
-	case <-timeout:
-	}
-	return false
 }
 
 // expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The
@@ -306,7 +283,7 @@ func (q *queue) sendWaiting() (sent bool) {
 		for _, a := range attempts {
 			close(a.done)
 		}
-		if !sent { // a policy has called runtime.Goexit
+		if !sent { // an evaluator has called runtime.Goexit
 			go q.runSender()
 		}
 	}()
@@ -365,5 +342,6 @@ func (q *queue) send(ctx context.Context, attempts []*attempt) {
 	}
 }
 
-// errInterrupted is the error of an attempt if the evaluator of another one has called runtime.Goexit.
-var errInterrupted = fmt.Errorf("%w: %w", storage.ErrUnavailable, goexit)
+// errInterrupted is the error of an attempt whose outcome is not known, because the evaluator of another one has panicked, called
+// runtime.Goexit, or decided differently from the server.
+var errInterrupted = fmt.Errorf("%w: the outcome of an earlier request of the batch is not known", storage.ErrUnavailable)

@@ -7,11 +7,11 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
@@ -50,58 +50,26 @@ func TestPeeksAndSwapsOfDifferentKeysDoNotWait(t *testing.T) {
 // All that wait for one server count together, and those that wait for another server do not.
 func TestAllKindsOfWaitsCountTogether(t *testing.T) {
 	forEachWay(t, []way{onShards}, engine.Options{MaxQueue: 3, MaxRoundTrips: 1}, func(b *fixture) {
-		b.store.put("a0", "x")
-		b.denied(b.decide(newCall(counter(1), "a0")))
-		time.Sleep(2 * time.Second) // the denial has expired
 		b.hold()
-		b.waits(newCall(counter(1), "a0"))                  // renews the denial
-		b.waits(newCall(counter(1), "a0"))                  // waits for that
-		b.waits(newCall(counter(9), "a1"))                  // waits for a batch
-		b.waits(newCallOf(driver.Reset, nil, "a2"))         // swaps
-		b.waits(newCallOf(driver.Reset, nil, "a2"))         // waits for that
-		b.refused(newCall(counter(1), "a0"))                // would wait for the renewal
+		b.waits(newCall(counter(9), "a0")) // is in flight
+		done := make(chan struct{})
+		await := func() error { return b.engine.Await(background, done, newCall(counter(9), "a0").Items) }
+		b.group.Go(func() { assert.NoError(b, await()) })
+		synctest.Wait()
+		b.waits(newCall(counter(9), "a1"))          // waits for a batch
+		b.waits(newCallOf(driver.Reset, nil, "a2")) // swaps
+		b.waits(newCallOf(driver.Reset, nil, "a2")) // waits for that
+		require.ErrorIs(b, await(), storage.ErrOverloaded)
+		close(done)
+		synctest.Wait()
+		require.NoError(b, await())
+		b.waits(newCall(counter(9), "a0"))                  // waits for a batch
 		b.refused(newCall(counter(9), "a3"))                // would wait for a batch
 		b.refused(newCallOf(driver.Reset, nil, "a2"))       // would wait for the swaps
 		b.refused(newCallOf(driver.Peek, counter(9), "a4")) // a failed swap would wait
 		other := b.waits(newCall(counter(9), "b1"))
 		b.finish(other)
 		b.allowed(b.decide(newCall(counter(9), "a1")))
-	})
-}
-
-// slowContext is a context whose Deadline waits for gate, except the first time.
-type slowContext struct {
-	context.Context
-	asked atomic.Int32
-	gate  chan struct{}
-}
-
-func (c *slowContext) Deadline() (time.Time, bool) {
-	if c.asked.Add(1) > 1 {
-		<-c.gate
-	}
-	return c.Context.Deadline()
-}
-
-// The calls begin while nobody waits, and go on at the same instant.
-func TestSwapsThatBeginTogetherDoNotExceedMaxQueue(t *testing.T) {
-	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 1, Timeout: time.Minute}, func(b *fixture) {
-		b.hold()
-		gate, refused := make(chan struct{}), 0
-		var calls []*call
-		for range 10 {
-			calls = append(calls, b.startFor(&slowContext{Context: background, gate: gate}, newCall(counter(9), "k")))
-		}
-		close(gate)
-		synctest.Wait()
-		for _, c := range calls {
-			if c.returned {
-				b.failed(c, storage.ErrOverloaded, storage.ErrUnavailable, storage.ErrNotApplied)
-				refused++
-			}
-		}
-		require.Equal(b, 8, refused, "one call swaps, and one waits for it")
-		b.finish()
 	})
 }
 

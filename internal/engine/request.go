@@ -1,13 +1,11 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
@@ -15,12 +13,11 @@ import (
 // items. A round trip can still use it after Decide has returned, so its memory must not be used again.
 type Request struct {
 	Items     []driver.Item // their keys are different from each other
-	Uses      []driver.Use  // one for each item. Key is not used. If one has no Program, no server decides the request: see Engine.Program
+	Uses      []driver.Use  // one for each item, without Key. If one has no Program, no server decides the request: see Engine.Program
 	Evaluator Evaluator
-	Times     int32           // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
-	FailFast  bool            // do not retry until the deadline if no connection can be made
-	Expired   *denials.Denial // the expired denial that Engine.Deny returned, or nil
-	Began     time.Time       // when the call began, from which its timeout counts; zero means now
+	Times     int32     // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
+	FailFast  bool      // do not retry until the deadline if no connection can be made
+	Began     time.Time // when the call began, from which its timeout counts; zero means now
 
 	keys        []string     // the texts of the keys of Items
 	evaluations atomic.Int32 // a sender can add to it while the caller reads it
@@ -62,8 +59,6 @@ func (r *Request) allows() bool {
 // changes.
 func (r *Request) evaluate(now time.Time, replays bool) (applied int, err error) {
 	r.evaluations.Add(1)
-	r.clearNext()
-	err = exited // unless the evaluator returns
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p}
@@ -92,9 +87,3 @@ func isPanic(err error) bool {
 	_, ok := err.(*panicked)
 	return ok
 }
-
-// exited is the error of a request whose evaluator has called runtime.Goexit, as a test does that fails in a policy.
-var (
-	exited error = &panicked{goexit}
-	goexit       = errors.New("engine: an evaluator called runtime.Goexit")
-)

@@ -7,18 +7,15 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Reset deletes the record of a stored key, and reports whether there was one. Its errors are those of Decide, and storage.ErrKey.
+// Reset deletes the record of a stored key, and reports whether there was one, if err is nil. Its errors are those of Decide, and storage.ErrKey.
 func (e *Engine) Reset(ctx context.Context, key string) (existed bool, err error) {
-	if err := driver.CheckLoad([]string{key}); err != nil {
-		return false, err
-	}
 	r := &Request{
 		Items:     []driver.Item{{Key: driver.RuleKey{Rule: key}}}, // its text is the key
 		Uses:      []driver.Use{{Op: driver.Reset}},
 		Evaluator: deletion{},
 	}
 	_, err = e.Decide(ctx, r)
-	return err == nil && r.Items[0].Next.Verb == driver.Delete, err
+	return r.Items[0].Next.Verb == driver.Delete, err
 }
 
 // deletion deletes the records of a request.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,6 @@ type slotBatch struct {
 	attempts []*attempt
 	batch    driver.Batch
 	members  [][]*attempt // for each driver.Request the attempts of the equal requests that it stands for
-
-	uses   []driver.Use
-	latest []int // for each key the last driver.Request that uses only this key; -1 if there is none
 }
 
 // ttlMargin is added to the TTL of records. It covers a server's clock that steps forward, and
@@ -77,77 +75,65 @@ func (s *slotBatch) build(e *Engine) {
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	s.members, s.uses, s.latest = make([][]*attempt, 0, n), make([]driver.Use, 0, n), make([]int, 0, n)
-	places := make(map[string]int, n)
+	s.members = make([][]*attempt, 0, n)
+	// For each key its index in the batch, and the index of its last request without another key; -1 if there is none.
+	places, latest := make(map[string]int, n), make([]int, 0, n)
 	for i, a := range s.attempts {
-		uses := s.addUses(a.Request, places)
+		uses := slices.Clone(a.Uses)
+		for i, key := range a.keys {
+			at, known := places[key]
+			if !known {
+				at = len(b.Keys)
+				b.Keys, latest, places[key] = append(b.Keys, key), append(latest, -1), at
+			}
+			uses[i].Key = at
+		}
 		if len(uses) == 1 && uses[0].Op == driver.Allow && a.Times <= 1 {
-			latest := &s.latest[uses[0].Key]
-			if *latest >= 0 && areEqual(b.Requests[*latest].Uses[0], uses[0]) {
-				b.Requests[*latest].Times++
-				s.members[*latest] = append(s.members[*latest], a)
+			last := &latest[uses[0].Key]
+			if *last >= 0 && areEqual(b.Requests[*last].Uses[0], uses[0]) {
+				b.Requests[*last].Times++
+				s.members[*last] = append(s.members[*last], a)
 				continue
 			}
-			*latest = len(b.Requests)
+			*last = len(b.Requests)
 		}
 		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: int(max(a.Times, 1))})
 		s.members = append(s.members, s.attempts[i:i+1:i+1])
 	}
 }
 
-// addUses adds the uses of a request and their keys to the batch. places has the index of each key
-// in the batch.
-func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
-	b, start := &s.batch, len(s.uses)
-	for i, key := range r.keys {
-		at, known := places[key]
-		if !known {
-			at = len(b.Keys)
-			b.Keys, s.latest, places[key] = append(b.Keys, key), append(s.latest, -1), at
-		}
-		u := r.Uses[i]
-		u.Key = at
-		s.uses = append(s.uses, u)
-	}
-	return s.uses[start:len(s.uses):len(s.uses)]
-}
-
-// areEqual reports whether two uses do the same on the same key.
+// areEqual reports whether two Allows of one key are equal.
 func areEqual(a, b driver.Use) bool {
-	return a.Key == b.Key && a.Op == b.Op && a.Shadow == b.Shadow && a.Cost == b.Cost && a.Program.Equal(b.Program)
+	return a.Shadow == b.Shadow && a.Cost == b.Cost && a.Program.Equal(b.Program)
 }
 
 // replay evaluates the requests on the states that the server found, in order, and compares the outcomes with the server's.
-// Requests that it does not settle must be decided again.
 func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 	b := &s.batch
-	found := slices.Clone(b.Found) // after the requests that are evaluated already
+	if b.KeyErr == nil {
+		b.KeyErr = make([]error, len(b.Keys))
+	}
 	for i, err := range b.KeyErr {
 		if isContention(err) { // also other keys of the same requests
 			q.hold(b.Keys[i])
 		}
 	}
-	var differs error
 	for i, members := range s.members {
 		request := &b.Requests[i]
-		err := s.keyErr(request)
+		failed := slices.IndexFunc(request.Uses, func(u driver.Use) bool { return b.KeyErr[u.Key] != nil })
 		switch {
-		case differs != nil:
-			finish(members, differs)
-		case errors.Is(err, storage.ErrNotApplied):
+		case failed >= 0:
+			err := b.KeyErr[request.Uses[failed].Key]
 			for _, a := range members {
 				a.err = err
 			}
-		case err != nil:
-			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
-				differs = s.evaluate(q.engine, request, members, found, clock)
+			if !errors.Is(err, storage.ErrNotApplied) { // the server may have written its other keys
+				s.fail(request)
 			}
-			finish(members, unknown(err))
-			q.engine.denials.Drop(time.Now(), members[0].keys...)
 		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
 		default:
-			differs = s.evaluate(q.engine, request, members, found, clock)
+			s.evaluate(q.engine, request, members, clock)
 		}
 	}
 }
@@ -156,51 +142,37 @@ func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 // stores something, such as a count of denials, or a longer TTL after the limit was lowered.
 var ErrDeclined = errors.New("engine: the program declined the request")
 
-// finish ends attempts. One whose evaluator has panicked keeps the panic.
 func finish(attempts []*attempt, err error) {
 	for _, a := range attempts {
-		if f, ok := a.err.(final); !ok || !isPanic(f.error) {
-			a.finish(err)
-		}
+		a.finish(err)
 	}
 }
 
-// keyErr returns the error of a key of a request that could not be read or written. One that proves that the request was not
-// applied comes first.
-func (s *slotBatch) keyErr(request *driver.Request) (err error) {
+// fail fails the later requests of the keys of a request, because the states after it are not known.
+func (s *slotBatch) fail(request *driver.Request) {
 	for _, u := range request.Uses {
-		if s.batch.KeyErr == nil || s.batch.KeyErr[u.Key] == nil {
-			continue
-		}
-		if err = s.batch.KeyErr[u.Key]; errors.Is(err, storage.ErrNotApplied) {
-			break
-		}
+		err := &s.batch.KeyErr[u.Key]
+		*err = cmp.Or(*err, errInterrupted)
 	}
-	return err
 }
 
-// errPanicked is why the outcome of a request with the key of another one is unknown.
-var errPanicked = errors.New("engine: a policy panicked on an earlier request of the same key")
-
-// evaluate evaluates the members of a request of the batch, and updates found. It returns an
-// error if the server has decided otherwise.
-func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*attempt, found []storage.Record, clock denials.Clock) error {
-	total, hasPanicked := 0, false
+// evaluate evaluates the members of a request of the batch, and updates Found of the batch.
+func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*attempt, clock denials.Clock) {
+	total, found := 0, s.batch.Found
 	for _, a := range members {
-		if hasPanicked {
-			a.finish(unknown(errPanicked))
-			continue
-		}
 		for i, u := range request.Uses {
 			a.Items[i].Found = found[u.Key]
 		}
 		applied, err := a.evaluate(clock.At, true)
+		if isPanic(err) {
+			s.fail(request) // the other members stay interrupted
+			return
+		}
 		if err != nil && err != ErrDeclined {
 			applied = driver.Damaged
 		}
 		total += applied
-		hasPanicked = isPanic(err)
-		if _, denied := a.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && changes(a.Items) { // the server has stored nothing
+		if _, denied := a.Evaluator.Denied(); denied && changes(a.Items) { // the server has stored nothing
 			a.finish(ErrDeclined)
 			continue
 		}
@@ -213,29 +185,18 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*atte
 			}
 		}
 	}
-	switch total = max(total, driver.Damaged); {
-	case hasPanicked: // the states after the request are not known
-		b := &s.batch
-		if b.KeyErr == nil {
-			b.KeyErr = make([]error, len(b.Keys))
-		}
-		for _, u := range request.Uses {
-			b.KeyErr[u.Key] = errPanicked
-		}
-	case total != request.Applied:
-		err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
-		finish(members, err)
-		return err
-	default:
-		if last := members[len(members)-1]; last.err == nil {
-			for i := range last.Items {
-				// The server returns a TTL only if the key was denied. With the shortest TTL, the cache keeps asking the server.
-				if f := &last.Items[i].Found; f.Version != 0 && f.TTL == 0 {
-					f.TTL = 1
-				}
-			}
-			e.updateDenials(last.Request, clock)
-		}
+	if total = max(total, driver.Damaged); total != request.Applied {
+		finish(members, fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total))
+		s.fail(request)
+		return
 	}
-	return nil
+	if last := members[len(members)-1]; last.err == nil {
+		for i := range last.Items {
+			// The server returns a TTL only if the key was denied. With the shortest TTL, the cache keeps asking the server.
+			if f := &last.Items[i].Found; f.Version != 0 && f.TTL == 0 {
+				f.TTL = 1
+			}
+		}
+		e.updateDenials(last.Request, clock)
+	}
 }

@@ -19,8 +19,6 @@ func (q *queue) swap(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
 	var locks []string // none for a Peek
 	if c.writes() {
 		locks = c.keys
@@ -36,7 +34,7 @@ func (q *queue) swap(ctx context.Context, c *call) error {
 // trySwap makes one attempt.
 func (q *queue) trySwap(ctx context.Context, c *call) error {
 	swaps, err := q.load(ctx, c)
-	if err != nil || len(swaps) == 0 {
+	if len(swaps) == 0 { // also after an error
 		return err
 	}
 	began := time.Now()

@@ -10,9 +10,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// errUncommitted is errInterrupted in a transaction: without a commit nothing is stored.
-var errUncommitted = storage.NotApplied(errInterrupted)
-
 // transact decides requests in one transaction.
 func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 	e := q.engine
@@ -20,8 +17,6 @@ func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 	evaluated := make([]error, len(attempts))
 	var at time.Time // of all decisions
 	for i, a := range attempts {
-		a.clearNext() // of an earlier evaluation
-		a.err = errUncommitted
 		all[i] = driver.Update{Items: a.Items, Decide: func(now time.Time) bool {
 			at, evaluated[i] = now, a.inTransaction(now)
 			return evaluated[i] == nil
@@ -50,8 +45,8 @@ func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 // the states for the denial cache, which reads them after the transaction.
 func (a *attempt) inTransaction(now time.Time) error {
 	_, err := a.evaluate(now, false)
-	a.err = errUncommitted // until the commit
-	if _, denied := a.Evaluator.Denied(); denied && err == nil {
+	a.err = errInterrupted // until the commit
+	if _, denied := a.Evaluator.Denied(); denied {
 		for i := range a.Items {
 			a.Items[i].Found = cloneRecord(a.Items[i].Found)
 		}

@@ -26,20 +26,22 @@ func TestDetachedReturnsWhatItsFunctionReturns(t *testing.T) {
 // The caller returns when its context ends. The round trip has at least a second, also after a cancellation.
 func TestDetachedRoundTripOutlivesItsCaller(t *testing.T) {
 	for name, c := range map[string]struct {
-		deadline, lasts time.Duration // 0: no deadline, but a cancellation after 10ms
+		deadline, cancelled, lasts time.Duration // 0: never
 	}{
-		"a short deadline": {20 * time.Millisecond, time.Second},
-		"a long deadline":  {time.Minute, time.Minute},
-		"a cancellation":   {0, 10*time.Millisecond + time.Second},
+		"a short deadline":                      {20 * time.Millisecond, 0, time.Second},
+		"a long deadline":                       {time.Minute, 0, time.Minute},
+		"a cancellation":                        {0, 10 * time.Millisecond, 10*time.Millisecond + time.Second},
+		"a cancellation before a long deadline": {time.Minute, 10 * time.Millisecond, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				ends, ended := 10*time.Millisecond, context.Canceled
+				ends, ended := c.deadline, context.DeadlineExceeded
 				if c.deadline > 0 {
 					ctx, cancel = context.WithTimeout(ctx, c.deadline)
-					ends, ended = c.deadline, context.DeadlineExceeded
-				} else {
+				}
+				if c.cancelled > 0 {
+					ends, ended = c.cancelled, context.Canceled
 					time.AfterFunc(ends, cancel)
 				}
 				defer cancel()

@@ -64,11 +64,6 @@ const escapedSize = len("%XX")
 
 // IsShort reports whether the text certainly has all parts in full. It may return false for a text just below the limits.
 func (k *RuleKey) IsShort() bool {
-	size := len("{}") + len(k.Rule) + escapedSize*(len(k.Group)+len(k.Key))
-	return size <= storage.MaxKey && escapedSize*len(k.Group) <= maxPart || k.isShort()
-}
-
-func (k *RuleKey) isShort() bool {
 	group, key := escapedSize*len(k.Group), escapedSize*len(k.Key)
 	most := storage.MaxKey - len("{}") - group - len(k.Rule)
 	for i := 0; key > most && i < len(k.Key); i++ {
@@ -83,10 +78,9 @@ func (k *RuleKey) isShort() bool {
 // meaning.
 func ParseKey(text string) (k RuleKey, ok bool) {
 	rest := text
-	if strings.HasPrefix(text, "{") {
-		if group, after, found := strings.Cut(text[1:], "}"); found {
-			k.Group, rest = unescape(group), after
-		}
+	if grouped, ok := strings.CutPrefix(text, "{"); ok {
+		k.Group, rest, _ = strings.Cut(grouped, "}")
+		k.Group = unescape(k.Group)
 	}
 	if parts := strings.SplitN(rest, ":", colons+1); len(parts) > colons {
 		k.Rule = rest[:len(rest)-len(parts[colons])]

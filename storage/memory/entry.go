@@ -36,8 +36,9 @@ const (
 
 func (m mark) isProtected() bool { return m&priorityBits >= mark(storage.UsedHalf) }
 
+// has reports whether an entry that is not free has a hash.
 func (e *entry) has(h hash) bool {
-	return e.hi == h.hi && e.lo == h.lo && e.tail == h.tail && e.version != 0
+	return e.hi == h.hi && e.lo == h.lo && e.tail == h.tail
 }
 
 // ttl returns how long the entry will be kept; 0 means for ever.

@@ -64,14 +64,13 @@ func (m *minimum) grow() {
 	for block, bound := range old {
 		m.set(block, bound)
 	}
-	m.least = m.bounds[1]
 }
 
 // find returns the entry with the lowest measure and that measure. It returns 0 and none if there is no
 // entry.
 func (m *minimum) find(all *entries, by measure) (number uint32, value int64) {
 	value = none
-	for exact := -1; m.least != none && m.least != unwritten; {
+	for exact := -1; m.least != unwritten; {
 		block := m.leastBlock()
 		if block == exact {
 			break

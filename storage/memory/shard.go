@@ -127,12 +127,8 @@ func (s *shard) lowestRank(keep hash) int64 {
 // nextVersion returns a new version for a write of Transact. Versions only need to differ. The first
 // one is random, and they repeat after 2^64 writes.
 func (l *lock) nextVersion() storage.Version {
-	if l.lastVersion == 0 {
+	if l.lastVersion++; l.lastVersion <= 1 {
 		l.lastVersion = storage.NewVersion()
-	}
-	const odd = 0x9e3779b97f4a7c15
-	if l.lastVersion += odd; l.lastVersion == 0 {
-		l.lastVersion = odd
 	}
 	return l.lastVersion
 }

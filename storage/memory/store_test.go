@@ -203,6 +203,29 @@ func TestSwapOfMoreThanMaxKeys(t *testing.T) {
 	require.Equal(t, memory.Stats{Keys: 1, Evicted: 4}, s.Stats())
 }
 
+// Two records must go, and a third one could.
+func TestExpiredRecordsAreEvictedFirst(t *testing.T) {
+	s := &memory.Store{MaxKeys: 3}
+	keys := []string{textOf("live"), textOf("a"), textOf("b"), textOf("c"), textOf("d")}
+	for i, ttl := range []time.Duration{time.Hour, time.Second, time.Second} {
+		put(t, s, epoch, keys[i], ttl)
+	}
+	now := epoch.Add(2 * time.Second)
+	_, swapped, err := at(s, now).CompareAndSwap(ctx, swapOf(keys[3], 0, "c", 0), swapOf(keys[4], 0, "d", 0))
+	require.NoError(t, err)
+	require.True(t, swapped)
+	require.Equal(t, []string{keys[0], keys[3], keys[4]}, existing(t, s, now, keys...))
+}
+
+func TestTimesFarFromNow(t *testing.T) {
+	s, year := new(memory.Store), func(n int) time.Time { return time.Date(n, 1, 1, 0, 0, 0, 0, time.UTC) }
+	put(t, s, year(1900), "a", time.Hour)
+	require.Equal(t, time.Hour, load(t, s, "a").TTL)
+	put(t, s, year(2020), "b", time.Hour)
+	require.Empty(t, existing(t, s, year(3000), "a", "b"))
+	require.Equal(t, year(3000), s.Now())
+}
+
 func TestUpdateWithoutChangeCreatesNoRecord(t *testing.T) {
 	s := new(memory.Store)
 	for _, ok := range []bool{true, false} {

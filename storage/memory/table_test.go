@@ -164,3 +164,17 @@ func TestAnotherShardEvictsAnUnprotectedRecord(t *testing.T) {
 	require.Equal(t, Stats{Keys: 128, Evicted: 1}, s.Stats())
 	require.Equal(t, protected+1, created.shard.table.entries.count)
 }
+
+func TestPiecesShareChunksAndAreUsedAgain(t *testing.T) {
+	var l longStates
+	var a, b entry
+	for range 100 {
+		l.put(&a, make([]byte, 100))
+		l.put(&b, make([]byte, 100))
+		l.free(&a)
+		a = entry{}
+	}
+	p := &l.classes[sizeClass(100)]
+	require.EqualValues(t, 2, p.highest)
+	require.Len(t, p.chunks, 1)
+}

@@ -64,7 +64,7 @@ func (b *Breaker) Answered() time.Time { return b.answered }
 func (b *Breaker) Failed(began time.Time, cause error) {
 	now := time.Now()
 	switch {
-	case b.state == halfOpen && began.Before(b.probeEnded): // the probe is newer
+	case began.Before(b.probeEnded): // the probe is newer
 		return
 	case b.state == closed || b.state == failing && b.isStale(b.lastFailure, began):
 		b.state, b.firstFailure, b.cause = failing, began, nil
@@ -76,7 +76,7 @@ func (b *Breaker) Failed(began time.Time, cause error) {
 	if b.cause == nil || !IsTimeout(cause) {
 		b.cause = cause
 	}
-	if b.openAfter >= 0 && (b.state == halfOpen || now.Sub(b.firstFailure) >= b.openAfter) {
+	if b.openAfter >= 0 && now.Sub(b.firstFailure) >= b.openAfter {
 		b.state = open
 	}
 }
@@ -102,7 +102,7 @@ func (b *Breaker) isStale(at, now time.Time) bool { return now.Sub(at) > 2*b.ope
 // Admit returns an error if the breaker is open. If probe is true, the caller must start a probe in
 // the background and report its end to Probed.
 func (b *Breaker) Admit() (probe bool, err error) {
-	if b.state != open && (b.firstCut.IsZero() || b.openAfter < 0) {
+	if b.state != open && b.firstCut.IsZero() {
 		return false, nil
 	}
 	now := time.Now()

@@ -51,6 +51,11 @@ func TestItOpensAfterOneSecondOfFailures(t *testing.T) {
 		require.ErrorIs(t, err, errRefused)
 		require.ErrorContains(t, err, "failed for 1s")
 		require.True(t, probe)
+		b.CutShort(time.Now())
+		time.Sleep(time.Second)
+		b.Probed(errRefused)
+		_, err = b.Admit()
+		require.ErrorContains(t, err, "failed for 2s")
 	})
 }
 
@@ -180,7 +185,7 @@ func TestAPauseDuringAProbeAdmitsNobody(t *testing.T) {
 }
 
 func TestAProbeDecidesWhenAllRoundTripsAreCutShort(t *testing.T) {
-	for _, works := range []bool{true, false} {
+	for _, outcome := range []string{"works", "answered meanwhile", "fails"} {
 		bubble(t, func(t *testing.T, b *breaker.Breaker) {
 			for range 10 {
 				b.CutShort(time.Now())
@@ -190,14 +195,20 @@ func TestAProbeDecidesWhenAllRoundTripsAreCutShort(t *testing.T) {
 			probe, err := b.Admit()
 			require.NoError(t, err, "it is closed until the probe has ended")
 			require.True(t, probe)
-			if works {
+			switch outcome {
+			case "works":
 				b.Probed(nil)
+				fail(b, 0)
 				requireAdmits(t, b)
-				return
+			case "answered meanwhile":
+				b.Succeeded(false)
+				b.Probed(errRefused)
+				requireAdmits(t, b)
+			default:
+				b.Probed(errRefused)
+				_, err = b.Admit()
+				require.ErrorContains(t, err, "failed for 1s")
 			}
-			b.Probed(errRefused)
-			_, err = b.Admit()
-			require.ErrorContains(t, err, "failed for 1s")
 		})
 	}
 }
@@ -215,6 +226,10 @@ func TestAnAnswerOrAPauseEndsASeriesOfRoundTripsCutShort(t *testing.T) {
 			b.CutShort(time.Now())
 			time.Sleep(900 * time.Millisecond)
 			requireAdmits(t, b)
+			b.CutShort(time.Now())
+			time.Sleep(100 * time.Millisecond)
+			probe, _ := b.Admit()
+			require.True(t, probe, "another series")
 		})
 	}
 }

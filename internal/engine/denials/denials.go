@@ -18,26 +18,21 @@ type Cache struct {
 	refunds atomic.Bool // see ExpectRefunds
 	mu      sync.RWMutex
 	byKey   map[string]*Denial
-	dropped []time.Time // when the last drop of a key began, by the hash of the key; nil if the cache is off
+	dropped [1024]time.Time // when the last drop of a key began, by the hash of the key
 	seed    maphash.Seed
 }
 
 // New returns an empty cache of up to size keys. If ttl is not above 0, it caches nothing.
 func New(ttl time.Duration, size int) *Cache {
-	c := &Cache{ttl: ttl, size: size, byKey: make(map[string]*Denial), seed: maphash.MakeSeed()}
-	if c.IsOn() {
-		c.dropped = make([]time.Time, 1024)
-	}
-	return c
+	return &Cache{ttl: ttl, size: size, byKey: make(map[string]*Denial), seed: maphash.MakeSeed()}
 }
 
 // Denial is the record of one key that a denied request was evaluated on.
 type Denial struct {
 	Record storage.Record
 	Clock
-	ttl      time.Duration // how long it is used; 0 if only the version of the record is of interest
-	renewing atomic.Bool
-	renewed  chan struct{} // is closed when the request that renews an expired denial has ended
+	ttl      time.Duration // how long it is used; if it is 0, only the version of the record is of interest
+	renewing atomic.Bool   // a caller renews it
 }
 
 // Clock says when the server's clock showed At: at some instant between Sent and Received, by the local monotonic clock.
@@ -57,17 +52,12 @@ func (d *Denial) RecordAt(now time.Time) storage.Record {
 	return r
 }
 
-// IsExpired reports whether the denial was cached for longer than its TTL at a local time.
-func (d *Denial) IsExpired(at time.Time) bool { return at.Sub(d.Sent) >= d.ttl }
-
-// Renew reports whether the caller is the first one that renews an expired denial. Then it must call EndRenewal.
-func (d *Denial) Renew() bool { return d.renewing.CompareAndSwap(false, true) }
-
-// EndRenewal closes the channel that Renewed returns.
-func (d *Denial) EndRenewal() { close(d.renewed) }
-
-// Renewed returns a channel that is closed when the renewal of an expired denial has ended.
-func (d *Denial) Renewed() <-chan struct{} { return d.renewed }
+// CanBeUsed reports whether the TTL of the denial has not passed at a local time. In the last eighth of the TTL, it returns false
+// to the first caller, who renews the denial. So the other callers need not do that all at once.
+func (d *Denial) CanBeUsed(now time.Time) bool {
+	left := d.ttl - now.Sub(d.Sent)
+	return left > d.ttl/8 || left > 0 && !d.renewing.CompareAndSwap(false, true)
+}
 
 // IsOn reports whether the cache caches denials.
 func (c *Cache) IsOn() bool { return c.ttl > 0 }
@@ -76,18 +66,12 @@ func (c *Cache) IsOn() bool { return c.ttl > 0 }
 func (c *Cache) Find(key []byte) *Denial {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if d := c.byKey[string(key)]; d != nil && d.ttl > 0 {
-		return d
-	}
-	return nil
+	return c.byKey[string(key)]
 }
 
 // Drop drops the cached denials of keys. A round trip that was sent no later than sent caches no denial any more, neither
 // of these keys nor of keys with the same hash.
 func (c *Cache) Drop(sent time.Time, keys ...string) {
-	if !c.IsOn() {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -125,7 +109,7 @@ func (c *Cache) ExpectRefunds() { c.refunds.Store(true) }
 // Put caches a denial, unless the cache has a later one of its key, or has dropped one. If the cache is full, it replaces any
 // other denial. The caller must not change the state of the record.
 func (c *Cache) Put(key string, record storage.Record, clock Clock) {
-	d := &Denial{Record: record, Clock: clock, ttl: c.ttl, renewed: make(chan struct{})}
+	d := &Denial{Record: record, Clock: clock, ttl: c.ttl}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.byKey[key]
