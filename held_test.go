@@ -376,7 +376,7 @@ func TestReleaseLeavesDenialsInTheCache(t *testing.T) {
 		must(t)(l.Do(background, call{user: "bob"}, func(context.Context) error { return nil }))
 		must(t)(l.Allow(background, ann))
 		before := store.trips.Load()
-		for range 800 {
+		for range 900 {
 			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 			time.Sleep(time.Millisecond)
 		}

@@ -389,7 +389,7 @@ func TestDenialIsCachedForDenialCacheTTL(t *testing.T) {
 			require.False(t, allow(caching).Cached, "nothing is cached yet")
 			require.True(t, allow(caching).Cached)
 			require.NoError(t, other.Reset(background, ann))
-			time.Sleep(ttl*7/8 - time.Millisecond)
+			time.Sleep(ttl - time.Millisecond)
 			require.True(t, allow(caching).Cached)
 			time.Sleep(time.Millisecond) // from now on, one call asks the store
 			require.True(t, allow(caching).Allowed)

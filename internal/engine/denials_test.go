@@ -202,7 +202,7 @@ func TestDenialAfterAFailedWriteIsNotCached(t *testing.T) {
 	})
 }
 
-// In the last eighth of the TTL, one caller asks the store. The cache denies the others until the TTL is over.
+// After the TTL, one caller asks the store. Meanwhile the cache denies the others for another eighth of the TTL.
 func TestOneCallerRenewsACachedDenial(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: 800 * time.Millisecond}, func(b *fixture) {
 		next := func() *call { return newCall(counter(1), "k") }
@@ -212,7 +212,7 @@ func TestOneCallerRenewsACachedDenial(t *testing.T) {
 		}
 		b.store.put("k", "x")
 		b.denied(b.decide(next()))
-		cachedAfter(700*time.Millisecond - 1)
+		cachedAfter(800*time.Millisecond - 1)
 		time.Sleep(1)
 		b.hold()
 		renews := b.waits(next())

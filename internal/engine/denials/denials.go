@@ -52,11 +52,11 @@ func (d *Denial) RecordAt(now time.Time) storage.Record {
 	return r
 }
 
-// CanBeUsed reports whether the TTL of the denial has not passed at a local time. In the last eighth of the TTL, it returns false
-// to the first caller, who renews the denial. So the other callers need not do that all at once.
+// CanBeUsed reports whether a caller can use the denial at a local time. After the TTL, it returns false to the first caller, who
+// renews the denial. Meanwhile the others can use it for another eighth of the TTL, so that they need not all renew it.
 func (d *Denial) CanBeUsed(now time.Time) bool {
 	left := d.ttl - now.Sub(d.Sent)
-	return left > d.ttl/8 || left > 0 && !d.renewing.CompareAndSwap(false, true)
+	return left > 0 || left > -d.ttl/8 && !d.renewing.CompareAndSwap(false, true)
 }
 
 // IsOn reports whether the cache caches denials.
