@@ -19,21 +19,26 @@ const forwardedFor = "X-Forwarded-For"
 
 // forwarding removes the headers of requests that mislead the upstream or the rules, and tells the upstream the client's address.
 type forwarding struct {
-	file    *config.File
-	client  func(*http.Request) string
-	headers map[string][]string // those that are keys of rules, by their plain names
+	file             *config.File
+	client           func(*http.Request) string
+	headers, cookies map[string][]string // those that are keys of rules, by their plain names
 }
 
 func newForwarding(file *config.File) (*forwarding, error) {
-	f := &forwarding{file: file, headers: make(map[string][]string)}
-	add := func(name string) { f.headers[plainName(name)] = append(f.headers[plainName(name)], name) }
+	f := &forwarding{file: file, headers: make(map[string][]string), cookies: make(map[string][]string)}
+	add := func(names map[string][]string, name string) {
+		names[plainName(name)] = append(names[plainName(name)], name)
+	}
 	for _, rule := range file.Rules {
 		for _, field := range rule.By {
 			switch field.Kind {
+			case config.Cookie:
+				add(f.cookies, field.Name)
+				add(f.headers, "Cookie")
 			case config.User:
-				add("Authorization")
+				add(f.headers, "Authorization")
 			case config.Header:
-				add(field.Name)
+				add(f.headers, field.Name)
 			}
 		}
 	}
@@ -59,8 +64,29 @@ func (f *forwarding) clean(r *http.Request) {
 			}
 		}
 	}
+	if cookies := r.Header["Cookie"]; len(f.cookies) > 0 && len(cookies) > 0 {
+		r.Header["Cookie"] = []string{f.oneOfEach(strings.Join(cookies, "; "))}
+	}
 	trusted := f.trusts(r)
 	dropForged(r.Header, f.headers, func(name string) bool { return !trusted || f.file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
+}
+
+// oneOfEach returns the cookies with one cookie of each key, and without its other spellings. Of several cookies with one name, some programs
+// read the first, and others the last. Some read a value that the rules cannot read, and PHP reads my.session as my_session.
+func (f *forwarding) oneOfEach(cookies string) string {
+	found := make(map[string]bool)
+	return strings.Join(slices.DeleteFunc(strings.Split(cookies, ";"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		names := f.cookies[plainName(name)]
+		if len(names) == 0 {
+			return false
+		}
+		_, readable := httplimit.KeyByCookie(name)(&http.Request{Header: http.Header{"Cookie": {pair}}})
+		isOther := found[name] || !slices.Contains(names, name)
+		found[name] = found[name] || readable
+		return isOther || !readable
+	}), ";")
 }
 
 // tell sets the headers that tell the upstream the client's address.
