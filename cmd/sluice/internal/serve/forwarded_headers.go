@@ -91,14 +91,11 @@ func (f *forwarding) oneOfEach(cookies string) string {
 
 // tell sets the headers that tell the upstream the client's address.
 func (f *forwarding) tell(r *httputil.ProxyRequest) {
-	var passed []string // httputil has removed them
-	switch trusted := f.trusts(r.In); {
-	case trusted && f.file.Forwarded:
+	passed := []string{"X-Forwarded-Host", "X-Forwarded-Proto"} // httputil has removed them, and clean those of peers that are not trusted
+	r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
+	if f.file.Forwarded && f.trusts(r.In) {
 		passed = []string{"Forwarded"}
 		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
-	case trusted:
-		passed = []string{"X-Forwarded-Host", "X-Forwarded-Proto"}
-		r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
 	}
 	r.SetXForwarded()
 	for _, name := range passed {
