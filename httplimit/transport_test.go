@@ -473,4 +473,5 @@ func TestIdleConnectionsOfBaseAreClosed(t *testing.T) {
 	base := new(idle)
 	(&http.Client{Transport: &httplimit.Transport{Base: base}}).CloseIdleConnections()
 	require.True(t, base.closed)
+	(&httplimit.Transport{Base: roundTripper(always(200))}).CloseIdleConnections() // is not supported
 }
