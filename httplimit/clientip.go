@@ -67,7 +67,7 @@ func (c ClientIP) Check() (func(*http.Request) error, error) {
 		switch {
 		case !trusted && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0):
 			return ErrUntrustedPeer
-		case err == nil && !addr.IsValid() && !onUnix(r):
+		case !addr.IsValid() && !onUnix(r):
 			return ErrNoAddress
 		}
 		return err

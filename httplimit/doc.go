@@ -86,6 +86,9 @@
 // If the backend sends an interim response such as 103, httputil.ReverseProxy loses the limiter's fields. It also adds the
 // backend's own X-RateLimit fields to those of Options.Legacy. The reverse proxy example of [Handler] prevents both.
 //
+// httputil.ReverseProxy does not pass on the headers that a client names in Connection, but [KeyByHeader] and [KeyByCookie] read them. So
+// a client could use any key, and the backend would get none. Delete these headers in front of the Handler.
+//
 // # Bodies and response writers
 //
 // The next handler gets the original ResponseWriter, so http.ResponseController, http.Flusher and http.Hijacker

@@ -53,10 +53,7 @@ func readRetryAfter(now time.Time, h http.Header) time.Duration {
 	if n, err := strconv.ParseUint(text, 10, 63); err == nil || errors.Is(err, strconv.ErrRange) {
 		return wholeSeconds(int64(n))
 	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
+	at, _ := http.ParseTime(text) // the year 1 if it is malformed
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}

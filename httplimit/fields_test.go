@@ -38,7 +38,7 @@ var specs = []string{
 
 // extremes are policies at the bounds of what is valid.
 var extremes = []string{
-	"gcra 1099511627776/1us burst=1099511627776", "gcra 1/625499h", "tokenbucket 1/1us burst=1099511627776",
+	"gcra 1099511627776/1us burst=1099511627776", "gcra 100000000000/7s burst=14285714286", "gcra 1/625499h", "tokenbucket 1/1us burst=1099511627776",
 	"tokenbucket 1099511627776/625499h refill=interval", "fixedwindow 1/625499h", "fixedwindow 1099511627776/1us",
 	"movingwindow 1099511627776/625499h slots=64", "movingwindow 1/1us", "movingwindow 999999999999/d", "movingwindow 1000000000000/d trailing=whole",
 	"all(gcra 1/1us; fixedwindow 1099511627776/625499h)", "all(" + strings.Repeat("gcra 5/s; ", 63) + "gcra 1/d)",

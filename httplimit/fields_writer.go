@@ -112,9 +112,9 @@ func (g *guard) appendPolicy(text []byte, result *sluice.RuleResult, part int, c
 }
 
 // refillTime returns the time in which n units come back, rounded up. It returns the longest Duration
-// if the time is longer, and 0 if there are no units or no limit.
+// if the time is longer, and 0 if there is no limit.
 func refillTime(n int64, limit algo.Limit) time.Duration {
-	if n < 1 || limit.Count < 1 || limit.Period < 1 {
+	if limit.Count < 1 {
 		return 0
 	}
 	t := policy.MulDiv(n, int64(limit.Period), limit.Count)

@@ -179,6 +179,9 @@ func TestLimitersOfARouteAppendTheirFields(t *testing.T) {
 		require.Equal(t, []string{`"outer";q=10;w=60, "upstream";q=1, "inner";q=2;w=60`}, response.Header.Values("RateLimit-Policy"))
 		require.Equal(t, []string{"2"}, response.Header.Values("X-RateLimit-Limit"), "of the limiter with the least remaining")
 	}
+	lower := newLimiter(t, limiterOptions{Clock: inner.Now}, nil, rule("outer", "gcra 1/m"))
+	outer = httplimit.Handler(lower, newServer(t, httplimit.Options{Legacy: true}, rule("inner", "gcra 2/m")), httplimit.Options{Legacy: true})
+	require.Equal(t, "1", respond(outer, costing(1)).Header.Get("X-RateLimit-Limit"))
 }
 
 // outage returns a handler whose store is down.
@@ -220,6 +223,9 @@ func TestFaultOfARuleIsAnswered500(t *testing.T) {
 			require.Equal(t, "Internal Server Error", problemOf(t, response).Title)
 		}
 	}
+	for _, fault := range []error{storage.ErrKey, storage.ErrDuplicateKey} {
+		require.Equal(t, http.StatusInternalServerError, respond(httplimit.Handler(limiterOf(t, failing(fault), "gcra 1/s"), hello, httplimit.Options{}), costing(1)).StatusCode)
+	}
 }
 
 func TestOnDeniedGetsTheReason(t *testing.T) {
@@ -228,7 +234,7 @@ func TestOnDeniedGetsTheReason(t *testing.T) {
 		got = refusal
 		w.WriteHeader(http.StatusTeapot)
 	}}
-	s := newServer(t, o, rule("second", "gcra 100/s"), rule("client", "gcra 1/1500ms"))
+	s := newServer(t, o, rule("client", "gcra 1/1500ms"), rule("second", "gcra 100/s"))
 	s.get(1)
 	response := s.get(1)
 	require.Equal(t, http.StatusTeapot, response.StatusCode)
@@ -241,7 +247,7 @@ func TestOnDeniedGetsTheReason(t *testing.T) {
 	require.False(t, got.Decision.Allowed)
 	require.Equal(t, got.RetryAfter, got.Decision.RetryAfter)
 	require.Len(t, got.Decision.Results, 2)
-	require.EqualValues(t, 99, got.Decision.Results[0].Remaining)
+	require.EqualValues(t, 99, got.Decision.Results[1].Remaining)
 
 	limiter, err := sluice.For(failing(errors.New("disk on fire")), rule("client", "gcra 1/s"))
 	require.NoError(t, err)
@@ -261,7 +267,8 @@ func (u unread) Close() error             { return nil }
 func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequest("PUT", "/", unread{t})
-	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 1/s"))
+	shadow := sluice.Rule[*http.Request]{Name: "shadow", Spec: "inflight 1 ttl=30s", Shadow: true, Cost: func(*http.Request) int64 { return 2 }} // holds nothing
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, shadow, rule("client", "gcra 1/s"))
 	served, copied := 0, make(chan *http.Request, 1)
 	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		require.Same(t, recorder, w)
@@ -273,6 +280,8 @@ func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	h.ServeHTTP(recorder, request)
 	require.Equal(t, 1, served)
 	<-copied
+	settled := httplimit.Handler(limiterOf(t, nil, "gcra 1/s"), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { require.Same(t, request, r) }), httplimit.Options{SettleRules: true})
+	settled.ServeHTTP(recorder, request)
 }
 
 func TestMiddlewareInFrontSeesThePatternOfTheRouter(t *testing.T) {
@@ -333,16 +342,23 @@ func TestCostByContentLength(t *testing.T) {
 	cost := httplimit.CostByContentLength(1000)
 	chunked := httptest.NewRequest("PUT", "/", strings.NewReader("abc"))
 	chunked.ContentLength = -1
+	wrapped := httptest.NewRequest("GET", "/", nil)
+	wrapped.Body = http.MaxBytesReader(nil, wrapped.Body, 9)
 	onClient := func(body io.Reader) *http.Request {
 		r, err := http.NewRequest("PUT", "http://example.com/", body)
 		require.NoError(t, err)
 		return r
 	}
+	forwarded := onClient(io.NopCloser(strings.NewReader("abc"))) // by a handler
+	forwarded.RemoteAddr = "192.0.2.1:99"
 	for _, test := range []struct {
 		r    *http.Request
 		want int64
 	}{
+		{forwarded.WithContext(context.WithValue(t.Context(), http.ServerContextKey, new(http.Server))), 1000},
 		{httptest.NewRequest("GET", "/", nil), 0},
+		{wrapped, 0},
+		{&http.Request{RemoteAddr: "192.0.2.1:99"}, 0},
 		{httptest.NewRequest("PUT", "/", strings.NewReader("abc")), 3},
 		{chunked, 1000},
 		{onClient(nil), 0},

@@ -52,6 +52,7 @@ func behind(t *testing.T, c httplimit.ClientIP) func(*http.Request) string {
 // from is a request of a peer, with lines of a field.
 func from(peer, field string, lines ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{}))
 	r.RemoteAddr = peer
 	if lines != nil {
 		r.Header[field] = lines
@@ -104,6 +105,7 @@ func TestOptionsOfClientIP(t *testing.T) {
 		_, err = httplimit.ClientIP{IPv6Bits: bits}.Check()
 		require.ErrorContains(t, err, "IPv6Bits")
 	}
+	require.Equal(t, prefixes("::ffff:10.0.0.0/104", "198.51.100.0/24"), mapped.Trusted, "the list of the caller is unchanged")
 	_, err := httplimit.ClientIP{Trusted: make([]netip.Prefix, 1)}.Key()
 	require.ErrorContains(t, err, "invalid prefix")
 }
@@ -168,7 +170,9 @@ func TestKeysReadTheRequest(t *testing.T) {
 		"session":                                 "",
 	} {
 		r.Header["Cookie"] = []string{cookies}
-		require.Equal(t, want, httplimit.KeyByCookie("session").OrShare()(r), "%.99s", cookies)
+		key, found := httplimit.KeyByCookie("session")(r)
+		require.Equal(t, want, key, "%.99s", cookies)
+		require.Equal(t, want != "", found, "%.99s", cookies)
 	}
 	require.Equal(t, "example.com:8080", httplimit.KeyByHost(r))
 }
@@ -342,6 +346,7 @@ func TestRequestsWithoutAKey(t *testing.T) {
 		for _, want := range test.with {
 			require.Equal(t, want, respond(h, withKey("192.0.2.1", "k1")).StatusCode, name)
 		}
+		require.Equal(t, test.with[0], respond(h, withKey("192.0.2.1", "k2")).StatusCode, name)
 		empty := withKey("192.0.2.2", "")
 		empty.Header["X-Api-Key"] = []string{""}
 		require.Equal(t, test.anotherOrAddress, respond(h, empty).StatusCode, "%s: an empty header is missing", name)
@@ -351,11 +356,14 @@ func TestRequestsWithoutAKey(t *testing.T) {
 func TestDenialOfARequestWithoutAKey(t *testing.T) {
 	all := sluice.Rule[*http.Request]{Name: "all", Spec: "fixedwindow 2/h"}
 	bytes := sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Cost: httplimit.CostByContentLength(9)}
-	h := newServer(t, httplimit.Options{}, all, httplimit.KeyByHeader("X-Api-Key").OrDeny(bytes))
+	byKey := httplimit.KeyByHeader("X-Api-Key").OrDeny(bytes)
+	require.Zero(t, byKey.Cost(withKey("192.0.2.1", "k1")))
+	h := newServer(t, httplimit.Options{Legacy: true}, all, byKey)
 	for range 3 {
 		w := respond(h, withKey("192.0.2.1", ""))
 		require.Equal(t, 429, w.StatusCode, "also without content, which costs nothing")
 		require.Empty(t, w.Header["Retry-After"])
+		require.Empty(t, w.Header["X-Ratelimit-Limit"])
 		require.Equal(t, []string{`"all";r=2`}, w.Header["Ratelimit"], "nothing is paid, and only the quota of the other rule is shown")
 		text, err := io.ReadAll(w.Body)
 		require.NoError(t, err)
@@ -368,6 +376,18 @@ func TestErrorOfARequestWithoutAKey(t *testing.T) {
 	limiter := sluice.MustFor(nil, httplimit.KeyByPattern().OrFail(rule("route", "fixedwindow 1/h")))
 	_, err := limiter.Allow(t.Context(), withKey("192.0.2.1", ""))
 	require.ErrorContains(t, err, `rule "route": PolicyFor: httplimit: the request lacks the key of the rule; if`)
+}
+
+func TestKeyOfARuleThatNeedsAKey(t *testing.T) {
+	byKey, byHost := httplimit.KeyByHeader("X-Api-Key").OrSkip(rule("", "gcra 1/s")), rule("", "gcra 1/s")
+	byHost.Key = httplimit.KeyByHost
+	byHost = httplimit.KeyByHeader("X-Api-Key").OrSkip(byHost)
+	byKey.Name, byHost.Name = "key", "host" // can be set later
+	d, err := sluice.MustFor(nil, byKey, byHost).Allow(t.Context(), withKey("192.0.2.1", "k1"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"k1", "example.com"}, []string{d.Results[0].Key, d.Results[1].Key})
+	notFound := httplimit.OptionalKey(func(*http.Request) (string, bool) { return "ann", false })
+	require.Empty(t, notFound.OrShare()(withKey("192.0.2.1", "")))
 }
 
 // A rule that is not valid fails each decision with the error that sluice.New has for the rule. It is an error

@@ -89,7 +89,7 @@ func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 		Violated []string `json:"violated-policies,omitempty"`
 	}{"about:blank", http.StatusText(refusal.Status), refusal.Status, "", refusal.Violated}
 	switch {
-	case refusal.Missing && refusal.Status == http.StatusTooManyRequests:
+	case refusal.Missing:
 		p.Detail = "the request lacks the header or cookie that names the caller"
 	case refusal.Status == http.StatusTooManyRequests:
 		p.Type, p.Title = registered+"quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"

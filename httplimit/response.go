@@ -105,7 +105,9 @@ func (w *responseRecorder) CloseNotify() <-chan bool {
 
 func (w *responseRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	w.hijacked = w.hijacked || err == nil
+	if err == nil {
+		w.hijacked = true
+	}
 	return conn, rw, err
 }
 

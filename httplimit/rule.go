@@ -89,13 +89,8 @@ func CostByContentLength(unknown int64) func(*http.Request) int64 {
 
 // zeroMeansUnknown reports whether a ContentLength of 0 means that the length is unknown. A server of net/http uses -1 for that.
 func zeroMeansUnknown(r *http.Request) bool {
-	switch {
-	case r.RequestURI != "": // a server of net/http
-		return false
-	case r.RemoteAddr != "" && r.Context().Value(http.ServerContextKey) == nil: // net/http/fcgi
-		return hasBody(r) && reflect.TypeOf(r.Body) != noContent
-	}
-	return hasBody(r) // a client
+	overFastCGI := r.RemoteAddr != "" && r.Context().Value(http.ServerContextKey) == nil
+	return r.RequestURI == "" && hasBody(r) && !(overFastCGI && reflect.TypeOf(r.Body) == noContent)
 }
 
 // noContent is the type of the body that net/http/fcgi gives to a request without content.

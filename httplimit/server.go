@@ -79,7 +79,7 @@ func (s *server) tryAccept(ctx context.Context, hasTurn bool) (p *pendingRequest
 	switch {
 	case ctx.Err() != nil:
 		err = contextEnded(ctx, theServer)
-	case wait > 0 && (s.pausedUntil.After(now) || s.inFlight == 0) && retrywait.ExceedsDeadline(ctx, wait):
+	case (s.pausedUntil.After(now) || s.inFlight == 0) && retrywait.ExceedsDeadline(ctx, wait):
 		err = tooLong(theServer, wait)
 	case wait <= 0 && hasTurn:
 		p = s.begin(now)
@@ -149,7 +149,7 @@ func (s *server) end(p *pendingRequest, sent bool, response *http.Response, err 
 // updateQuota takes in the quota that a response reports, if it reports one.
 func (s *server) updateQuota(now time.Time, reported reportedQuota, uncounted int64) {
 	if !reported.valid {
-		s.limited = s.limited && now.Before(s.expiresAt)
+		s.limited = now.Before(s.expiresAt)
 		return
 	}
 	if !s.limited {

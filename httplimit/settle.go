@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -31,8 +30,8 @@ func (g *guard) serveSettled(w http.ResponseWriter, r *http.Request, next http.H
 
 // settle corrects what a request was charged. r has the response.
 func (g *guard) settle(r *http.Request, reservation *sluice.Reservation[*http.Request]) {
-	unended := context.WithoutCancel(r.Context())
-	err := algo.ErrCost // until the function that returns the cost has returned
+	unended := r.Context() // of WithResponse
+	err := algo.ErrCost    // until the function that returns the cost has returned
 	defer func() {
 		if errors.Is(err, algo.ErrCost) { // that function has a fault
 			_ = reservation.Release(unended)

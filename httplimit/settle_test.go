@@ -48,11 +48,15 @@ func TestSettleGetsTheResponse(t *testing.T) {
 		panics  any
 	}{
 		"nothing":           {func(http.ResponseWriter, *http.Request) {}, 200, 0, nil},
-		"a content":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }, 200, 5, nil},
+		"a content":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello"); w.WriteHeader(500) }, 200, 5, nil},
+		"a switch":          {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(101) }, 101, 0, nil},
 		"a status":          {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); w.WriteHeader(500) }, 404, 0, nil},
 		"an interim status": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(401) }, 401, 0, nil},
 		"a flush":           {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 200, 0, nil},
-		"a copy":            {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, strings.NewReader("abc")) }, 200, 3, nil},
+		"a copy": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.Copy(w, io.LimitReader(strings.NewReader("abc"), 9))
+			w.WriteHeader(500)
+		}, 200, 3, nil},
 		"a copy of nothing": {func(w http.ResponseWriter, _ *http.Request) {
 			_, err := io.Copy(w, iotest.ErrReader(io.ErrUnexpectedEOF))
 			http.Error(w, err.Error(), 502)
@@ -145,6 +149,27 @@ func TestDeniedRequestSettlesNothing(t *testing.T) {
 	}
 }
 
+// A settlement that failed is not followed by an attempt to release, so the client waits for one timeout.
+func TestSlowStoreDelaysTheEndOfTheResponseOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stuck atomic.Bool
+		store := hooked{new(memory.Store), func(ctx context.Context) error {
+			if stuck.Load() {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}}
+		limiter := newLimiter(t, limiterOptions{Timeout: time.Second}, store, twoAtOnce()...)
+		var began time.Time
+		h := httplimit.Handler(limiter, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			stuck.Store(true)
+			began = time.Now()
+		}), httplimit.Options{Settle: func(*http.Request, int, int64) int64 { return 3 }})
+		respond(h, httptest.NewRequest("GET", "/", nil))
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
 // The call stays charged.
 func TestFaultySettleReleasesHeldUnits(t *testing.T) {
 	for name, actual := range map[string]func() int64{
@@ -222,6 +247,7 @@ func TestSettledHandlersKeepTheAbilitiesOfTheirWriter(t *testing.T) {
 		require.ErrorIs(t, http.NewResponseController(w).Flush(), http.ErrNotSupported)
 		_, _, err := w.(http.Hijacker).Hijack()
 		require.ErrorIs(t, err, http.ErrNotSupported)
+		require.Nil(t, w.(interface{ CloseNotify() <-chan bool }).CloseNotify())
 		w.WriteHeader(http.StatusTeapot)
 	}), httplimit.Options{Settle: func(_ *http.Request, status int, _ int64) int64 {
 		require.Equal(t, http.StatusTeapot, status)

@@ -254,6 +254,16 @@ func TestPanicClosesTheBody(t *testing.T) {
 	}
 }
 
+// Base can send the rest of a body after it has returned the response.
+func TestBodyOfASentRequestIsLeftToBase(t *testing.T) {
+	c := newClient(t, always(200))
+	r, b := c.request(t.Context(), "/"), new(closeable)
+	r.Body = b
+	_, err := c.RoundTrip(r)
+	require.NoError(t, err)
+	require.False(t, b.closed)
+}
+
 // Random traffic by several Transports that share a Limiter, with random delays, denials, cancellations and
 // panics.
 func TestEveryRequestEnds(t *testing.T) {
@@ -463,4 +473,5 @@ func TestIdleConnectionsOfBaseAreClosed(t *testing.T) {
 	base := new(idle)
 	(&http.Client{Transport: &httplimit.Transport{Base: base}}).CloseIdleConnections()
 	require.True(t, base.closed)
+	(&httplimit.Transport{Base: roundTripper(always(200))}).CloseIdleConnections() // is not supported
 }

@@ -49,6 +49,7 @@ func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 
 func FuzzListIsWithinItsBounds(f *testing.F) {
 	f.Add(3, []byte("abacabadabacabaeabacabadabacaba"))
+	f.Add(0, []byte("abcdefghiiiijjjjj")) // more keys than counters
 	f.Fuzz(func(t *testing.T, size int, stream []byte) {
 		d, exact := NewDenied(1+(size%4+4)%4), map[string]uint64{}
 		for _, item := range stream {
@@ -208,6 +209,7 @@ func get(d *Denied, accept ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/debug/denied", nil)
 	r.Header["Accept"] = accept
 	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "text/html") // of a middleware
 	d.ServeHTTP(w, r)
 	return w
 }
@@ -217,6 +219,7 @@ func TestListAsText(t *testing.T) {
 	require.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
 	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	require.Equal(t, "Accept", w.Header().Get("Vary"))
 	require.Equal(t, `3 denials since 2026-01-01T12:00:00Z (1m30s).
 Each count is too high by at most its error bound. A key that is not listed was denied at most 0 times.
 

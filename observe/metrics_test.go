@@ -51,6 +51,8 @@ func traffic(t *testing.T, m *Metrics) {
 	}
 	_, err := rules.Peek(ctx, "ann")
 	require.NoError(t, err)
+	_, err = rules.Charge(ctx, "ann", 1)
+	require.NoError(t, err)
 	_, err = rules.AllowN(ctx, "ann", 0)
 	require.ErrorIs(t, err, algo.ErrCost)
 
@@ -185,6 +187,7 @@ func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 	require.ErrorContains(t, err, "observe: these metrics are already registered; share the Metrics")
 	_, err = NewMetrics(nil)
 	require.EqualError(t, err, "observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
+	require.PanicsWithValue(t, "observe: NewMemoryCollector: the store must not be nil", func() { NewMemoryCollector("a", nil) })
 }
 
 func TestEachCallsAllObserversInOrder(t *testing.T) {

@@ -15,56 +15,110 @@ import (
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
-// forwarder returns the function that sets the headers that tell the upstream the client's address.
-// Values from the request are passed on only from a trusted proxy, and only the kind that trusted
-// proxies write, Forwarded or X-Forwarded: a client may have forged the other kind. X-Real-IP and
-// similar headers from a trusted proxy are passed on; the upstream must know whether its proxies
-// write them. The function also removes other spellings of the headers that are keys of rules.
-func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
-	const forwardedFor = "X-Forwarded-For"
-	keys := make(map[string][]string) // the headers that are keys, by their plain names
+const forwardedFor = "X-Forwarded-For"
+
+// forwarding removes the headers of requests that mislead the upstream or the rules, and tells the upstream the client's address.
+type forwarding struct {
+	file             *config.File
+	client           func(*http.Request) string
+	headers, cookies map[string][]string // those that are keys of rules, by their plain names
+}
+
+func newForwarding(file *config.File) (*forwarding, error) {
+	f := &forwarding{file: file, headers: make(map[string][]string), cookies: make(map[string][]string)}
+	add := func(names map[string][]string, name string) {
+		names[plainName(name)] = append(names[plainName(name)], name)
+	}
 	for _, rule := range file.Rules {
 		for _, field := range rule.By {
-			if field.Kind == config.Header {
-				keys[plainName(field.Name)] = append(keys[plainName(field.Name)], field.Name)
+			switch field.Kind {
+			case config.Cookie:
+				add(f.cookies, field.Name)
+				add(f.headers, "Cookie")
+			case config.User:
+				add(f.headers, "Authorization")
+			case config.Header:
+				add(f.headers, field.Name)
 			}
 		}
 	}
-	client, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
-	return func(r *httputil.ProxyRequest) {
-		peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
-		trusted := err == nil && trustedproxy.Contains(file.Trusted, peer.Addr())
-		dropForged(r.Out.Header, keys, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
-		var passed []string // httputil has removed them
-		switch {
-		case trusted && file.Forwarded:
-			passed = []string{"Forwarded"}
-			r.Out.Header.Set(forwardedFor, strings.TrimSuffix(client(r.In), "/128"))
-		case trusted:
-			passed = []string{"X-Forwarded-Host", "X-Forwarded-Proto"}
-			r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
-		}
-		r.SetXForwarded()
-		for _, name := range passed {
-			if said := r.In.Header[name]; len(said) > 0 {
-				r.Out.Header[name] = said
+	var err error
+	f.client, err = httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
+	return f, err
+}
+
+func (f *forwarding) trusts(r *http.Request) bool {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return trustedproxy.Contains(f.file.Trusted, peer.Addr())
+}
+
+// clean removes headers before the rules read them, so that the upstream reads the same keys. X-Real-IP and similar headers from a trusted
+// proxy stay; the upstream must know whether its proxies write them. So does the kind that trusted proxies write, Forwarded or X-Forwarded,
+// but not the other kind, because a client may have forged it.
+func (f *forwarding) clean(r *http.Request) {
+	for _, list := range r.Header["Connection"] { // httputil removes these headers
+		for name := range strings.SplitSeq(list, ",") {
+			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+			if len(f.headers[plainName(name)]) > 0 {
+				delete(r.Header, name)
 			}
 		}
-	}, err
+	}
+	if cookies := r.Header["Cookie"]; len(f.cookies) > 0 && len(cookies) > 0 {
+		r.Header["Cookie"] = []string{f.oneOfEach(strings.Join(cookies, "; "))}
+	}
+	trusted := f.trusts(r)
+	dropForged(r.Header, f.headers, func(name string) bool { return !trusted || f.file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
+}
+
+// oneOfEach returns the cookies with one cookie of each key, and without its other spellings. Of several cookies with one name, some programs
+// read the first, and others the last. Some read a value that the rules cannot read, and PHP reads my.session as my_session.
+func (f *forwarding) oneOfEach(cookies string) string {
+	found := make(map[string]bool)
+	return strings.Join(slices.DeleteFunc(strings.Split(cookies, ";"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		names := f.cookies[plainName(name)]
+		if len(names) == 0 {
+			return false
+		}
+		_, readable := httplimit.KeyByCookie(name)(&http.Request{Header: http.Header{"Cookie": {pair}}})
+		isOther := found[name] || !slices.Contains(names, name)
+		found[name] = found[name] || readable
+		return isOther || !readable
+	}), ";")
+}
+
+// tell sets the headers that tell the upstream the client's address.
+func (f *forwarding) tell(r *httputil.ProxyRequest) {
+	passed := []string{"X-Forwarded-Host", "X-Forwarded-Proto"} // httputil has removed them, and clean those of peers that are not trusted
+	r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
+	if f.file.Forwarded && f.trusts(r.In) {
+		passed = []string{"Forwarded"}
+		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
+	}
+	r.SetXForwarded()
+	for _, name := range passed {
+		if said := r.In.Header[name]; len(said) > 0 {
+			r.Out.Header[name] = said
+		}
+	}
 }
 
 // dropForged removes headers that mislead the upstream, if forged returns true for the name in lower
 // case. It always removes names with other punctuation than -, such as X_Real_IP. Programs that read
 // headers from environment variables (CGI, WSGI) treat them as equal. No proxy writes them, except for
-// SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY, and other spellings of the names in
-// keys, in which they could read another key than the rule.
+// SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY. Of the headers in keys it keeps the first
+// line and no other spellings, because programs could read another key there than the rule.
 func dropForged(h http.Header, keys map[string][]string, forged func(name string) bool) {
-	for name := range h {
+	for name, lines := range h {
 		plain := plainName(name)
 		isOdd := !strings.EqualFold(name, plain) && plain != "script-name" && plain != "path-info"
 		isOther := len(keys[plain]) > 0 && !slices.Contains(keys[plain], name)
 		if plain == "proxy" || isOther || misleads(plain) && (isOdd || forged(plain)) {
 			delete(h, name)
+		} else if len(keys[plain]) > 0 {
+			h[name] = lines[:1]
 		}
 	}
 }

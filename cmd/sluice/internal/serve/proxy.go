@@ -24,7 +24,7 @@ import (
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
 func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 	o := &s.options
-	forward, err := forwarder(l.file)
+	forwarding, err := newForwarding(l.file)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 			if !o.UpstreamHost {
 				r.Out.Host = r.In.Host
 			}
-			forward(r)
+			forwarding.tell(r)
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
 		Transport:  sendTimeout{s.transport, o.UpstreamTimeout},
@@ -49,6 +49,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
 			s.reportForwarding(r, err)
 		}
+		forwarding.clean(r)
 		if p := s.earlyProblem(l, r); p != nil {
 			earlyreply.Prepare(w, r)
 			p.write(w)
