@@ -38,8 +38,8 @@ var (
 	// outage has the classes of insufficient resources and operator intervention, and readOnly.
 	outage = []string{"53", "57", readOnly}
 	// pooler has the classes of errors that may be those of a pooler. PgBouncer and Odyssey use class
-	// 08, connection exceptions. PgCat uses class 58, system errors.
-	pooler = []string{"08", "58"}
+	// 08, connection exceptions. PgCat uses class 58, system errors, and Supavisor XX, internal errors.
+	pooler = []string{"08", "58", "XX"}
 	// duplicate has the codes if another session has created the table or the index: duplicate_table,
 	// duplicate_object (for its type) and unique_violation in the catalog.
 	duplicate = []string{"42P07", "42710", "23505"}
