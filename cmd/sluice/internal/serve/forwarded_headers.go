@@ -19,10 +19,11 @@ import (
 // Values from the request are passed on only from a trusted proxy, and only the kind that trusted
 // proxies write, Forwarded or X-Forwarded: a client may have forged the other kind. X-Real-IP and
 // similar headers from a trusted proxy are passed on; the upstream must know whether its proxies
-// write them. The function also removes other spellings of the headers that are keys of rules.
+// write them. The function also removes other spellings of the headers that are keys of rules. It passes such a header on even if
+// Connection names it: a client could otherwise get a new limit with each value of a header that the upstream does not see.
 func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	const forwardedFor = "X-Forwarded-For"
-	keys := make(map[string][]string) // the headers that are keys, by their plain names
+	keys := map[string][]string{"authorization": {"Authorization"}, "cookie": {"Cookie"}} // the headers that are or have keys, by their plain names
 	for _, rule := range file.Rules {
 		for _, field := range rule.By {
 			if field.Kind == config.Header {
@@ -34,6 +35,11 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	return func(r *httputil.ProxyRequest) {
 		peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
 		trusted := err == nil && trustedproxy.Contains(file.Trusted, peer.Addr())
+		for option := range strings.SplitSeq(strings.Join(r.In.Header["Connection"], ","), ",") {
+			if name := http.CanonicalHeaderKey(strings.TrimSpace(option)); slices.Contains(keys[plainName(name)], name) {
+				r.Out.Header[name] = r.In.Header[name]
+			}
+		}
 		dropForged(r.Out.Header, keys, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
 		var passed []string // httputil has removed them
 		switch {

@@ -444,6 +444,21 @@ func TestOneSpellingOfAKeyIsPassedOn(t *testing.T) {
 	}
 }
 
+// TestConnectionRemovesNoKey: net/http removes the headers that Connection names. So a client could get a new limit with each value of a
+// header that the upstream does not see.
+func TestConnectionRemovesNoKey(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	w := startTestServer(t, "\nrules: [{name: a, policy: gcra 9/h, by: [header:X-Api-Key, cookie:c, user]}]\n",
+		withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	fields := []string{"X-Api-Key: 1", "Cookie: c=2", "Authorization: Basic eDp5", "X-Other: 4", "Connection: X-Other, x-api-key", "Connection: cookie , Authorization"}
+	_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+strings.Join(fields, "\r\n")+"\r\n\r\n")
+	require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
+	got := <-seen
+	for name, value := range map[string]string{"X-Api-Key": "1", "Cookie": "c=2", "Authorization": "Basic eDp5", "X-Other": "", "Connection": ""} {
+		require.Equal(t, value, got.Get(name), name)
+	}
+}
+
 const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP
 
 // TestAWrongTrustedListIsLoggedAndCounted: the log has the peer and the remedy.
