@@ -19,15 +19,22 @@ import (
 // Values from the request are passed on only from a trusted proxy, and only the kind that trusted
 // proxies write, Forwarded or X-Forwarded: a client may have forged the other kind. X-Real-IP and
 // similar headers from a trusted proxy are passed on; the upstream must know whether its proxies
-// write them. The function also removes other spellings of the headers that are keys of rules. It passes such a header on even if
-// Connection names it: a client could otherwise get a new limit with each value of a header that the upstream does not see.
+// write them.
+//
+// The upstream gets the keys that the rules have read, and no others. Otherwise a client could get a new limit with each value of a
+// header or cookie that the upstream does not read. So the function removes other spellings of these headers, and all values but the
+// first, because many servers read the last one. It passes such a header on even if Connection names it.
 func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	const forwardedFor = "X-Forwarded-For"
-	keys := map[string][]string{"authorization": {"Authorization"}, "cookie": {"Cookie"}} // the headers that are or have keys, by their plain names
+	// The headers that are or have keys, by their plain names, and the cookies that are keys.
+	keys, cookies := map[string][]string{"authorization": {"Authorization"}, "cookie": {"Cookie"}}, []string(nil)
 	for _, rule := range file.Rules {
 		for _, field := range rule.By {
-			if field.Kind == config.Header {
+			switch field.Kind {
+			case config.Header:
 				keys[plainName(field.Name)] = append(keys[plainName(field.Name)], field.Name)
+			case config.Cookie:
+				cookies = append(cookies, field.Name)
 			}
 		}
 	}
@@ -39,6 +46,14 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 			if name := http.CanonicalHeaderKey(strings.TrimSpace(option)); slices.Contains(keys[plainName(name)], name) {
 				r.Out.Header[name] = r.In.Header[name]
 			}
+		}
+		for name, values := range r.Out.Header {
+			if len(values) > 1 && name != "Cookie" && slices.Contains(keys[plainName(name)], name) {
+				r.Out.Header[name] = values[:1]
+			}
+		}
+		for _, name := range cookies {
+			keepOne(r.Out.Header, name)
 		}
 		dropForged(r.Out.Header, keys, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
 		var passed []string // httputil has removed them
@@ -57,6 +72,28 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 			}
 		}
 	}, err
+}
+
+// keepOne removes all cookies with a name but the one that the rules read, if there are several.
+func keepOne(h http.Header, name string) {
+	key := httplimit.KeyByCookie(name)
+	isRead := func(cookies ...string) bool {
+		_, found := key(&http.Request{Header: http.Header{"Cookie": cookies}})
+		return found
+	}
+	count, wanted, kept := 0, isRead(h["Cookie"]...), []string(nil)
+	for pair := range strings.SplitSeq(strings.Join(h["Cookie"], ";"), ";") {
+		if found, _, _ := strings.Cut(pair, "="); strings.TrimSpace(found) != name {
+			kept = append(kept, pair)
+			continue
+		}
+		if count++; wanted && isRead(pair) {
+			kept, wanted = append(kept, pair), false
+		}
+	}
+	if count > 1 {
+		h["Cookie"] = []string{strings.TrimLeft(strings.Join(kept, ";"), " ")}
+	}
 }
 
 // dropForged removes headers that mislead the upstream, if forged returns true for the name in lower

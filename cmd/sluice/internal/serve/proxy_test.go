@@ -459,6 +459,28 @@ func TestConnectionRemovesNoKey(t *testing.T) {
 	}
 }
 
+// TestOneValueOfAKeyIsPassedOn: Django, FastAPI and ASP.NET Core read the last of several cookies with a name, and the rules the first.
+func TestOneValueOfAKeyIsPassedOn(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	w := startTestServer(t, "\nrules: [{name: a, policy: gcra 99/h, by: [header:X-Api-Key, cookie:c]}, {name: b, policy: gcra 99/h, by: user}]\n",
+		withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	for _, c := range []struct{ sent, name, passedOn string }{
+		{"X-Api-Key: 1 | X-Api-Key: 2", "X-Api-Key", "1"},
+		{"X-Api-Key: | X-Api-Key: 2", "X-Api-Key", ""},
+		{"Authorization: Basic eDp5 | Authorization: Basic eTp5", "Authorization", "Basic eDp5"},
+		{"X-Other: 1 | X-Other: 2", "X-Other", "1|2"},
+		{"Cookie: a=1; c=2; a=3; c=4 | Cookie: c=5; a=6", "Cookie", "a=1; c=2; a=3; a=6"},
+		{"Cookie: c=1; c=1", "Cookie", "c=1"},
+		{"Cookie: c=\"; c=2; c=3", "Cookie", "c=2"}, // the first is no valid cookie
+		{"Cookie: c=; c=2; a=3", "Cookie", "a=3"},   // the request has no key
+		{"Cookie: c; a=1; a=2", "Cookie", "c; a=1; a=2"},
+	} {
+		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+strings.ReplaceAll(c.sent, " | ", "\r\n")+"\r\n\r\n")
+		require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
+		require.Equal(t, c.passedOn, strings.Join((<-seen)[c.name], "|"), c.sent)
+	}
+}
+
 const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP
 
 // TestAWrongTrustedListIsLoggedAndCounted: the log has the peer and the remedy.
