@@ -166,7 +166,8 @@ func oneSpelling(credentials string) string {
 }
 
 // KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. As in many servers, the value is without
-// spaces and quotes around it, and %2A is *. See KeyByHeader about values.
+// spaces and quotes around it, and %2A is *. If you pass the request on to another server, remove the other cookies with the name,
+// because many servers read the last one. See KeyByHeader about values.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {
