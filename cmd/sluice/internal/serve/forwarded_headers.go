@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -26,15 +27,15 @@ import (
 // first, because many servers read the last one. It passes such a header on even if Connection names it.
 func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	const forwardedFor = "X-Forwarded-For"
-	// The headers that are or have keys, by their plain names, and the cookies that are keys.
-	keys, cookies := map[string][]string{"authorization": {"Authorization"}, "cookie": {"Cookie"}}, []string(nil)
+	// The headers that are or have keys, by their plain names, and a function for each cookie that is a key.
+	keys, cookies := map[string][]string{"authorization": {"Authorization"}, "cookie": {"Cookie"}}, []func(http.Header){}
 	for _, rule := range file.Rules {
 		for _, field := range rule.By {
 			switch field.Kind {
 			case config.Header:
 				keys[plainName(field.Name)] = append(keys[plainName(field.Name)], field.Name)
 			case config.Cookie:
-				cookies = append(cookies, field.Name)
+				cookies = append(cookies, keepOne(field.Name))
 			}
 		}
 	}
@@ -52,8 +53,8 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 				r.Out.Header[name] = values[:1]
 			}
 		}
-		for _, name := range cookies {
-			keepOne(r.Out.Header, name)
+		for _, keep := range cookies {
+			keep(r.Out.Header)
 		}
 		dropForged(r.Out.Header, keys, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
 		var passed []string // httputil has removed them
@@ -74,25 +75,34 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	}, err
 }
 
-// keepOne removes all cookies with a name but the one that the rules read, if there are several.
-func keepOne(h http.Header, name string) {
-	key := httplimit.KeyByCookie(name)
+// keepOne returns a function that removes all cookies with a name but the one that the rules read, if there are several. Some servers
+// also read a cookie after a comma or a space in the value of another one, so it removes such a value too.
+func keepOne(name string) func(http.Header) {
+	key, inner := httplimit.KeyByCookie(name), regexp.MustCompile(`[,\s]`+regexp.QuoteMeta(name)+`\s*=`)
 	isRead := func(cookies ...string) bool {
 		_, found := key(&http.Request{Header: http.Header{"Cookie": cookies}})
 		return found
 	}
-	count, wanted, kept := 0, isRead(h["Cookie"]...), []string(nil)
-	for pair := range strings.SplitSeq(strings.Join(h["Cookie"], ";"), ";") {
-		if found, _, _ := strings.Cut(pair, "="); strings.TrimSpace(found) != name {
-			kept = append(kept, pair)
-			continue
+	return func(h http.Header) {
+		count, wanted, kept := 0, isRead(h["Cookie"]...), []string(nil)
+		for pair := range strings.SplitSeq(strings.Join(h["Cookie"], ";"), ";") {
+			pair = strings.TrimSpace(pair)
+			found, _, _ := strings.Cut(pair, "=")
+			switch isNamed := strings.TrimSpace(found) == name; {
+			case inner.MatchString(pair):
+				count = 2
+			case isNamed && !(wanted && isRead(pair)):
+				count++
+			case isNamed:
+				kept, wanted = append(kept, pair), false
+				count++
+			default:
+				kept = append(kept, pair)
+			}
 		}
-		if count++; wanted && isRead(pair) {
-			kept, wanted = append(kept, pair), false
+		if count > 1 {
+			h["Cookie"] = []string{strings.Join(kept, "; ")}
 		}
-	}
-	if count > 1 {
-		h["Cookie"] = []string{strings.TrimLeft(strings.Join(kept, ";"), " ")}
 	}
 }
 

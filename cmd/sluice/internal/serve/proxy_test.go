@@ -474,6 +474,10 @@ func TestOneValueOfAKeyIsPassedOn(t *testing.T) {
 		{"Cookie: c=\"; c=2; c=3", "Cookie", "c=2"}, // the first is no valid cookie
 		{"Cookie: c=; c=2; a=3", "Cookie", "a=3"},   // the request has no key
 		{"Cookie: c; a=1; a=2", "Cookie", "c; a=1; a=2"},
+		{"Cookie: a=1,c=2; c=3", "Cookie", "c=3"}, // ASP.NET Core reads c=2 too
+		{"Cookie: c=2 c=3; a=1", "Cookie", "a=1"}, // and Python's http.cookies c=3
+		{"Cookie: a=1,c=2", "Cookie", ""},
+		{"Cookie: c=2,a=1; b=1, 2", "Cookie", "c=2,a=1; b=1, 2"},
 	} {
 		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+strings.ReplaceAll(c.sent, " | ", "\r\n")+"\r\n\r\n")
 		require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
