@@ -161,6 +161,7 @@ func TestKeysReadTheRequest(t *testing.T) {
 	require.Equal(t, "s1", httplimit.KeyByCookie("session").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByCookie("missing").OrShare()(r))
 	for cookies, want := range map[string]string{
+		"session=s1,x=1": "s1", "session=s1 x": "s1", "session=s1\t": "s1", "session=,s1": "", `session="a b,c"`: "a b,c",
 		`a=b;  session ="s 2" ; session=s3`:       "s 2",
 		"session=\xff; mysession=s2; session=s=3": "s=3", // a Go server refuses the first too
 		strings.Repeat("; ", 4000) + "session=s2": "s2",  // so that clients cannot hide a cookie

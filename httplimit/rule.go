@@ -161,7 +161,8 @@ func oneSpelling(credentials string) string {
 }
 
 // KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. As in many servers, the value is without
-// spaces and quotes around it, and %2A is *. See KeyByHeader about values.
+// spaces and quotes around it, ends before a space or comma if it has no quotes, and %2A is *. If you pass the request on to another
+// server, remove the other cookies with the name, because many servers read the last one. See KeyByHeader about values.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {
@@ -169,7 +170,11 @@ func KeyByCookie(name string) OptionalKey {
 			if strings.TrimSpace(found) != name {
 				continue
 			}
-			alone := http.Request{Header: http.Header{"Cookie": {name + "=" + textproto.TrimString(value)}}} // among more than 3000 cookies, net/http finds none
+			value = textproto.TrimString(value)
+			if end := strings.IndexAny(value, " \t,"); end >= 0 && value[0] != '"' {
+				value = value[:end]
+			}
+			alone := http.Request{Header: http.Header{"Cookie": {name + "=" + value}}} // among more than 3000 cookies, net/http finds none
 			if cookie, err := alone.Cookie(name); err == nil {
 				value = cookie.Value
 				if decoded, err := url.PathUnescape(value); err == nil {

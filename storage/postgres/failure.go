@@ -38,8 +38,8 @@ var (
 	// outage has the classes of insufficient resources and operator intervention, and readOnly.
 	outage = []string{"53", "57", readOnly}
 	// pooler has the classes of errors that may be those of a pooler. PgBouncer and Odyssey use class
-	// 08, connection exceptions. PgCat uses class 58, system errors.
-	pooler = []string{"08", "58"}
+	// 08, connection exceptions. PgCat uses class 58, system errors, and Supavisor XX, internal errors.
+	pooler = []string{"08", "58", "XX"}
 	// duplicate has the codes if another session has created the table or the index: duplicate_table,
 	// duplicate_object (for its type) and unique_violation in the catalog.
 	duplicate = []string{"42P07", "42710", "23505"}
@@ -59,10 +59,10 @@ const poolerAdvice = "a pooler such as PgBouncer in transaction mode does not ke
 
 // isPreparedElsewhere reports whether the server refused a prepared statement, which exists already, does not exist, or is
 // another one, because a pooler gave the connection to several clients. Nothing was executed. PgBouncer also uses 08P01 for
-// its own errors.
+// its own errors, which have no routine. The message of the server can be in any language.
 func isPreparedElsewhere(err error) bool {
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "42P05" || e.Code == "26000" || e.Code == "08P01" && strings.HasPrefix(e.Message, "bind message supplies "))
+	return errors.As(err, &e) && (e.Code == "42P05" || e.Code == "26000" || e.Code == "08P01" && e.Routine == "exec_bind_message")
 }
 
 // codeOf returns the code of an error of the server, or "".

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,6 +23,7 @@ type forwarding struct {
 	file             *config.File
 	client           func(*http.Request) string
 	headers, cookies map[string][]string // those that are keys of rules, by their plain names
+	inner            *regexp.Regexp      // such a cookie in the value of another one
 }
 
 func newForwarding(file *config.File) (*forwarding, error) {
@@ -29,12 +31,14 @@ func newForwarding(file *config.File) (*forwarding, error) {
 	add := func(names map[string][]string, name string) {
 		names[plainName(name)] = append(names[plainName(name)], name)
 	}
+	var cookies []string
 	for _, rule := range file.Rules {
 		for _, field := range rule.By {
 			switch field.Kind {
 			case config.Cookie:
 				add(f.cookies, field.Name)
 				add(f.headers, "Cookie")
+				cookies = append(cookies, regexp.QuoteMeta(field.Name))
 			case config.User:
 				add(f.headers, "Authorization")
 			case config.Header:
@@ -42,6 +46,7 @@ func newForwarding(file *config.File) (*forwarding, error) {
 			}
 		}
 	}
+	f.inner = regexp.MustCompile(`[,\s](` + strings.Join(cookies, "|") + `)\s*=`)
 	var err error
 	f.client, err = httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
 	return f, err
@@ -72,21 +77,24 @@ func (f *forwarding) clean(r *http.Request) {
 }
 
 // oneOfEach returns the cookies with one cookie of each key, and without its other spellings. Of several cookies with one name, some programs
-// read the first, and others the last. Some read a value that the rules cannot read, and PHP reads my.session as my_session.
+// read the first, and others the last. Some read a value that the rules cannot read, and PHP reads my.session as my_session. ASP.NET Core
+// also reads a cookie after a comma in the value of another one, and Python's http.cookies after a space.
 func (f *forwarding) oneOfEach(cookies string) string {
 	found := make(map[string]bool)
-	return strings.Join(slices.DeleteFunc(strings.Split(cookies, ";"), func(pair string) bool {
+	var kept []string
+	for pair := range strings.SplitSeq(cookies, ";") {
+		pair = strings.TrimSpace(pair)
 		name, _, _ := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
-		names := f.cookies[plainName(name)]
-		if len(names) == 0 {
-			return false
+		isKey := len(f.cookies[plainName(name)]) > 0
+		_, isReadable := httplimit.KeyByCookie(name)(&http.Request{Header: http.Header{"Cookie": {pair}}})
+		isFirst := isReadable && !found[name] && slices.Contains(f.cookies[plainName(name)], name)
+		if !f.inner.MatchString(pair) && (isFirst || !isKey) {
+			kept = append(kept, pair)
 		}
-		_, readable := httplimit.KeyByCookie(name)(&http.Request{Header: http.Header{"Cookie": {pair}}})
-		isOther := found[name] || !slices.Contains(names, name)
-		found[name] = found[name] || readable
-		return isOther || !readable
-	}), ";")
+		found[name] = found[name] || isFirst
+	}
+	return strings.Join(kept, "; ")
 }
 
 // tell sets the headers that tell the upstream the client's address.
