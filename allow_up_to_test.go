@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,6 +19,21 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 )
+
+// The evaluation of a cached denial leaves the cost of one call to the local limiter.
+func TestAllowUpToAfterACachedDenialInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaultyStore()
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, rulesOf("gcra 10/s burst=5")...)
+		must(t)(l.AllowN(background, ann, 5))
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+		time.Sleep(time.Second / 2)
+		store.err = errNoTable
+		calls, d := allowUpTo(t, l, ann, 3)
+		require.True(t, d.Degraded)
+		require.EqualValues(t, 3, calls)
+	})
+}
 
 // allowUpTo allows up to n calls, without an error.
 func allowUpTo(t *testing.T, l *sluice.Limiter[call], in call, n int64) (int64, sluice.Decision) {

@@ -203,6 +203,12 @@ func TestClockThatStepsBackLocksNoKeyOut(t *testing.T) {
 	}
 }
 
+// No other process has the memory of a limiter, so its states are moved although its Clock decides.
+func TestClockOfALimiterWithoutAStoreLocksNoKeyOut(t *testing.T) {
+	clock := newClock()
+	requireNoLockOut(t, newLimiter(t, sluice.Options[call]{Clock: clock.Now}, nil, rulesOf(stepSpecs[0])...), clock)
+}
+
 // requireNoLockOut uses a key, sets the clock back, and requires that the key has the same units in use as before.
 func requireNoLockOut(t *testing.T, l *sluice.Limiter[call], clock *fakeClock) {
 	allow := func() sluice.RuleResult { return must(t)(l.Allow(background, ann)).Results[0] }
@@ -364,6 +370,7 @@ func TestClocksOfCallersDoNotMoveStates(t *testing.T) {
 			return newLimiter(t, sluice.Options[call]{Clock: now, MaxSkew: time.Minute}, store, rulesOf("gcra 3/m")...)
 		}
 		ahead, behind := at(time.Hour), at(0)
+		silent := newLimiter(t, sluice.Options[call]{Clock: clock.Now}, store, rulesOf("gcra 3/m")...)
 		for range 3 {
 			d := must(t)(ahead.Allow(background, ann))
 			require.True(t, d.Allowed, name)
@@ -376,6 +383,7 @@ func TestClocksOfCallersDoNotMoveStates(t *testing.T) {
 			require.Equal(t, time.Hour, d.Skew, name)
 			require.Equal(t, time.Hour+20*time.Second, d.RetryAfter, name)
 			require.False(t, must(t)(ahead.Allow(background, ann)).Allowed, name)
+			require.NoError(t, must(t)(silent.Allow(background, ann)).Err, "without MaxSkew")
 		}
 	}
 }

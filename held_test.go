@@ -710,7 +710,7 @@ func TestHoldReleasesTheKeyOfTheInput(t *testing.T) {
 		kinds := map[bool]algo.Policy{false: sluice.MustPolicy("inflight 3 ttl=30s"), true: sluice.MustPolicy("gcra 5/h")}
 		l := newLimiter(t, sluice.Options[call]{Namespace: "n", Group: byUser}, store,
 			sluice.Rule[call]{Name: "by kind", PolicyFor: func(in call) (algo.Policy, error) { return kinds[in.write], nil }, Cost: func(in call) int64 { return in.cost }},
-			sluice.Rule[call]{Name: "all", Spec: "inflight 3 ttl=30s", Cost: func(in call) int64 { return in.cost }})
+			sluice.Rule[call]{Name: "all", PolicyFor: func(call) (algo.Policy, error) { return kinds[false], nil }, Cost: func(in call) int64 { return in.cost }})
 		reads, writes, free := call{user: "ann", cost: 2}, call{user: "ann", cost: 2, write: true}, call{user: "ann"}
 		for in, during := range map[call][]int64{reads: {1, 1}, writes: {3, 1}, free: {3, 3}} {
 			probe := call{user: "ann", cost: 1}

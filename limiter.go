@@ -41,7 +41,7 @@ import (
 //
 // A call returns soon after its context ends, but it may notice a cancellation only when the store answers, or at its deadline.
 type Limiter[T any] struct {
-	options Options[T] // Local is nil unless OnFailure is FailLocal
+	options Options[T]
 	rules   []Rule[T]
 	store   storage.Store
 	memory  *memory.Store  // decides if the store is in memory; then there is no engine
@@ -63,11 +63,8 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	}
 	l := &Limiter[T]{options: o, rules: rules, waits: waitQueues{all: make(map[string]*waitQueue)}}
 	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
-	switch {
-	case o.OnFailure != FailLocal:
-		l.options.Local = nil
-	case o.Local == nil: // Join then finds this one
-		l.options.Local = &memory.Store{Clock: o.Clock}
+	if o.OnFailure == FailLocal && o.Local == nil {
+		l.options.Local = &memory.Store{Clock: o.Clock} // Join then finds this one
 	}
 	if store == nil {
 		store, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
@@ -218,7 +215,7 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 		if rule.PolicyFor != nil {
 			p, err = rule.policyFor(in)
 		}
-		if rule.Cost != nil && p != nil && op != driver.Reset {
+		if p != nil && op != driver.Reset {
 			cost, err = rule.cost(in, n)
 		}
 		switch {
@@ -227,8 +224,6 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 			return nil, err
 		case p == nil:
 			continue
-		case op == driver.Reset:
-			cost = 0
 		case cost == 0 && op != opReserve:
 			continue
 		}
@@ -248,11 +243,7 @@ func (l *Limiter[T]) observed(ctx context.Context, op driver.Op, decide func() (
 	}
 	began := time.Now()
 	d, err := decide()
-	e := Event{Op: opNames[op], Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
-	if err == nil {
-		e.Err = d.Err
-	}
-	l.options.Observer(ctx, e)
+	l.options.Observer(ctx, Event{Op: opNames[op], Outcome: outcomeOf(&d, err), Decision: d, Err: cmp.Or(err, d.Err), Duration: time.Since(began)})
 	return d, err
 }
 
@@ -271,7 +262,7 @@ func (l *Limiter[T]) decideSince(ctx context.Context, began time.Time, op driver
 	} else {
 		calls, err = l.decideByEngine(ctx, began, op, upTo, items, d, onFailure)
 	}
-	if most := l.options.MaxSkew; err == nil && most > 0 && d.Skew > most && d.Err == nil {
+	if most := l.options.MaxSkew; most > 0 && d.Skew > most && d.Err == nil {
 		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
 	}
 	if l.purses != nil && op != driver.Allow && op != driver.Peek && !errors.Is(err, storage.ErrNotApplied) {
@@ -292,9 +283,7 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 			calls, _, err = evaluateUpTo(upTo, now, clock == nil, d.Results, items)
 			d.Allowed = calls > 0
 		}
-		if err == nil {
-			d.summarize()
-		}
+		d.summarize()
 		return err == nil
 	}})
 	if failed != nil {
@@ -449,7 +438,7 @@ func hasEndedAt(ctx context.Context, now time.Time) bool {
 
 // isFailure reports whether the store failed. It is false if the call or a rule has a fault.
 func isFailure(err error) bool {
-	for _, fault := range [...]error{algo.ErrCost, storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap, storage.ErrProgram} {
+	for _, fault := range [...]error{storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap, storage.ErrProgram} {
 		if errors.Is(err, fault) {
 			return false
 		}

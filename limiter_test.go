@@ -107,10 +107,18 @@ func TestCountBelowOneIsAnError(t *testing.T) {
 					d, err := operation(l, background, call{}, n)
 					require.EqualError(t, err, fmt.Sprintf("sluice: n must be at least 1, got %d", n), name)
 					require.ErrorIs(t, err, algo.ErrCost)
-					require.False(t, d.Allowed)
+					require.Zero(t, d)
 				}
 			}
 		}
+	}
+}
+
+func TestDecisionWithoutRulesHasNoTime(t *testing.T) {
+	for _, store := range memoryStores() {
+		d := must(t)(newLimiter(t, sluice.Options[call]{}, store).Allow(background, ann))
+		require.True(t, d.Allowed)
+		require.True(t, d.At.IsZero())
 	}
 }
 
@@ -128,9 +136,14 @@ func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
 				var of *sluice.RuleError
 				require.ErrorAs(t, err, &of)
 				require.Equal(t, []string{"r", "ann"}, []string{of.Rule, of.Key})
-				require.False(t, d.Allowed)
+				require.Equal(t, sluice.Decision{Attempts: 1}, d)
 			}
 		}
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, &faultyStore{err: errNoTable},
+			sluice.Rule[call]{Name: "r", Key: byUser, Policy: altered{mustPolicy("gcra 3/h"), alter}})
+		_, err := l.Allow(background, ann)
+		require.ErrorContains(t, err, text)
+		require.ErrorIs(t, err, errNoTable)
 	}
 }
 
@@ -244,7 +257,7 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 						what := fmt.Sprintf("%s, %s, %s, beside %d rules, OnFailure %d", user, name, where, others, p)
 						events = nil
 						d, err := operation(l, background, call{user: user}, 2)
-						require.False(t, d.Allowed, what)
+						require.Zero(t, d, what)
 						require.EqualError(t, err, faulty.want, what)
 						var rule *sluice.RuleError
 						require.ErrorAs(t, err, &rule, what)
@@ -268,22 +281,27 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 	rule := sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/m", Cost: func(c call) int64 { return c.cost }}
 	synctest.Test(t, func(t *testing.T) {
+		var event sluice.Event
+		observer := func(_ context.Context, e sluice.Event) { event = e }
 		last := func(p sluice.FailurePolicy, calls int, cost int64) (d sluice.Decision, err error) {
-			l := newLimiter(t, sluice.Options[call]{OnFailure: p, Timeout: time.Second}, &faultyStore{err: errOutage}, rule)
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p, Timeout: time.Second, Observer: observer}, &faultyStore{err: errOutage}, rule)
+			ctx, cancel := context.WithTimeout(background, time.Hour)
+			defer cancel()
 			for range calls {
-				d, err = l.Allow(background, call{user: "ann", cost: cost})
+				d, err = l.Allow(ctx, call{user: "ann", cost: cost})
 			}
 			return d, err
 		}
 		d, err := last(sluice.FailClosed, 1, 1)
 		require.ErrorIs(t, err, storage.ErrUnavailable)
-		require.False(t, d.Allowed)
+		require.Zero(t, d)
 		for _, c := range []struct {
 			policy  sluice.FailurePolicy
 			calls   int
 			allowed bool
 		}{{sluice.FailOpen, 2, true}, {sluice.FailLocal, 1, true}, {sluice.FailLocal, 2, false}} {
 			d := must(t)(last(c.policy, c.calls, 1))
+			require.Equal(t, d.Err, event.Err)
 			require.Equal(t, c.allowed, d.Allowed)
 			require.True(t, d.Degraded)
 			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
@@ -294,6 +312,10 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 			require.False(t, d.Allowed)
 		}
 	})
+	for _, fault := range []error{storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap, storage.ErrProgram} {
+		_, err := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, &faultyStore{err: fault}, rule).Allow(background, call{cost: 1})
+		require.ErrorIs(t, err, fault)
+	}
 	for _, store := range memoryStores() {
 		d, err := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, store, rule).Allow(ended, call{cost: 1})
 		require.ErrorIs(t, err, context.Canceled)
@@ -365,6 +387,30 @@ func TestDenialIsCachedForDenialCacheTTL(t *testing.T) {
 			require.NoError(t, caching.Reset(background, ann))
 			require.True(t, allow(caching).Allowed)
 		})
+	}
+}
+
+// The other operations, and a call whose context has ended, do not use the cached denial.
+func TestOnlyAllowIsDeniedFromTheCache(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/h")...)
+	for range 2 {
+		must(t)(l.Allow(background, ann))
+	}
+	d := must(t)(l.Allow(background, ann))
+	require.True(t, d.Cached)
+	require.False(t, d.At.IsZero())
+	_, err := l.Allow(ended, ann)
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, must(t)(l.Peek(background, ann)).Cached)
+	require.EqualValues(t, -1, must(t)(l.Charge(background, ann, 1)).Remaining)
+}
+
+func TestAttemptsBeforeAFailureCount(t *testing.T) {
+	for i, p := range failurePolicies {
+		store := newFaultyStore()
+		store.swapErr = errNoTable
+		d, _ := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, rulesOf("gcra 1/h")...).Allow(background, ann)
+		require.Equal(t, []int{1, 1, 2}[i], d.Attempts)
 	}
 }
 
