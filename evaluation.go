@@ -35,7 +35,7 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 		allowed = allowed && (r.Allowed || r.Shadow)
 	}
 	if allowed || op != driver.Allow {
-		return applied, allowed || op != driver.Peek, nil
+		return applied, allowed, nil
 	}
 	for i := range results { // the results of the rules that allowed the call count a charge
 		r := &results[i]
@@ -46,7 +46,7 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 			}
 			// Later the state may be less than clockstep.Most ahead. It would then deny the call after RetryAfter. The state of a
 			// Holder stays: a release finds its units by their time, and they never count for more.
-			if r.moved && r.Allowed && !isHolder(r.Policy) {
+			if r.moved && !isHolder(r.Policy) {
 				if moved, err := clockstep.Move(r.Policy, items[i].Found.State, now); err == nil {
 					r.put(&items[i], moved, now)
 				}
@@ -63,31 +63,25 @@ func evaluateUpTo(most int64, now time.Time, moves bool, results []RuleResult, i
 	calls = most
 	for i := range results {
 		if r := &results[i]; !r.Shadow {
-			if calls, err = r.fitting(calls, now, moves, &items[i]); err != nil {
-				return 0, 0, err
-			}
+			calls = r.fitting(calls, now, moves, &items[i])
 		}
 	}
 	charged := make([]int64, len(results)) // the calls that each rule charges
 	for i := range results {
 		r := &results[i]
 		if charged[i] = calls; r.Shadow {
-			charged[i], _ = r.fitting(calls, now, moves, &items[i]) // a shadow rule returns no error
+			charged[i] = r.fitting(calls, now, moves, &items[i])
 		}
 		charged[i] = max(charged[i], 1)
 		r.Cost *= charged[i]
 	}
 	_, allowed, err := evaluate(driver.Allow, now, moves, results, items)
-	if err != nil || calls == 0 && !allowed {
+	if err != nil || !allowed {
 		return 0, 0, err
 	}
 	calls = max(calls, 1) // a policy of a user can allow and charge a call for which it reported nothing left
 	for i := range results {
-		r := &results[i]
-		switch {
-		case !allowed && !r.Allowed && !r.Shadow:
-			return 0, 0, r.fail(fmt.Errorf("the policy %v decided differently on the same state", r.Policy))
-		case r.Allowed:
+		if r := &results[i]; r.Allowed {
 			applied += int(charged[i])
 			if charged[i] < calls {
 				denial, err := r.Policy.Peek(items[i].Next.State, now, r.Cost/charged[i])
@@ -100,17 +94,17 @@ func evaluateUpTo(most int64, now time.Time, moves bool, results []RuleResult, i
 	return calls, applied, nil
 }
 
-// fitting returns how many of most calls a rule allows now.
-func (r *RuleResult) fitting(most int64, now time.Time, moves bool, item *driver.Item) (calls int64, err error) {
+// fitting returns how many of most calls a rule allows now. It is 0 if the policy fails.
+func (r *RuleResult) fitting(most int64, now time.Time, moves bool, item *driver.Item) int64 {
 	if err := r.apply(driver.Peek, now, moves, item); err != nil || !r.Allowed {
-		return 0, err
+		return 0
 	}
-	return min(most, max(0, r.Remaining)/r.Cost), nil
+	return min(most, max(0, r.Remaining)/r.Cost)
 }
 
 // operation returns the operation on one key. A settlement can charge one rule and refund another.
 func operation(op driver.Op, cost int64) driver.Op {
-	if op == driver.Charge && cost < 0 {
+	if cost < 0 {
 		return driver.Refund
 	}
 	return op
@@ -138,7 +132,7 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 	}
 	next, err := r.callPolicy(op, change.State, found.State, now)
 	// Held units are found by the time at which they were taken, so their state is not moved.
-	if r.moved = moves && err == nil && !r.held && r.Skew > clockstep.Most; r.moved {
+	if r.moved = moves && !r.held && r.Skew > clockstep.Most; r.moved {
 		next, err = r.callMoved(op, change.State, found.State, now)
 	}
 	switch {
@@ -186,7 +180,7 @@ func (r *RuleResult) callPolicy(op driver.Op, dst, state []byte, now time.Time) 
 	case driver.Charge:
 		dst, r.Result, err = r.Policy.Charge(dst, state, now, cost)
 	case driver.Peek:
-		r.Result, err = r.Policy.Peek(state, now, max(cost, -cost))
+		r.Result, err = r.Policy.Peek(state, now, cost)
 	}
 	r.Cost = cost // a settlement has refunds with a negative cost, and a Result is not valid if there is an error
 	return dst, err

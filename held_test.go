@@ -349,14 +349,19 @@ func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
 		lost := reserveOne(t, mine)
 		require.NoError(t, other.Reset(background, ann))
 		time.Sleep(4 * time.Second)
-		for _, denied := range []func(){
-			func() { require.False(t, must(t)(mine.Allow(background, ann)).Allowed) },
-			func() { require.ErrorIs(t, lost.Renew(background), sluice.ErrHoldLost) },
+		third := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...) // it reserves nothing
+		for _, c := range []struct {
+			l      *sluice.Limiter[call]
+			denied func()
+		}{
+			{mine, func() { require.False(t, must(t)(mine.Allow(background, ann)).Allowed) }},
+			{mine, func() { require.ErrorIs(t, lost.Renew(background), sluice.ErrHoldLost) }},
+			{third, func() { require.False(t, must(t)(third.Allow(background, ann)).Allowed) }},
 		} {
 			r := reserveOne(t, other)
-			denied()
+			c.denied()
 			require.NoError(t, r.Release(background))
-			d := must(t)(mine.Allow(background, ann))
+			d := must(t)(c.l.Allow(background, ann))
 			require.True(t, d.Allowed)
 			require.NoError(t, other.Reset(background, ann))
 		}

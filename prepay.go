@@ -58,13 +58,12 @@ type purse struct {
 	waiting  int64        // the calls that have waited since the last purchase
 }
 
-// purchase is a round trip that buys calls. The fields after done are set before done is closed.
+// purchase is a round trip that buys calls. denial is set before done is closed.
 type purchase struct {
 	calls  int64
 	began  time.Time
 	done   chan struct{}
 	denial *Decision // if no call is allowed
-	err    error     // of the decision; nil if the context of its caller has ended
 }
 
 var errPrepaidHolder = errors.New("Options.Prepay cannot buy units that are held; use a limiter without Prepay for this rule")
@@ -99,15 +98,8 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 			return l.buy(ctx, p, b, one, items)
 		case b != nil:
 			began = time.Now()
-			if err = l.engine.Await(ctx, b.done, items); err == nil {
-				err = b.err
-			}
-			switch {
-			case err != nil:
-				d.Results = slices.Clone(one)
-				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
-				return d, err
-			case b.denial != nil:
+			err := l.engine.Await(ctx, b.done, items) // an error means that no time is left or too many calls wait, and returns again
+			if err == nil && b.denial != nil {
 				d = *b.denial
 				d.Results = slices.Clone(d.Results)
 				return d, nil
@@ -232,9 +224,6 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 	calls, err = l.decide(buying, driver.Allow, b.calls, items, &d, FailClosed)
 	switch {
 	case err != nil:
-		if !hasEnded(ctx) { // otherwise the others ask the store
-			b.err = err
-		}
 		d.Results = slices.Clone(one)
 		_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
 		return d, err
@@ -246,9 +235,7 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 	}
 	most := int64(math.MaxInt64)
 	for i := range d.Results {
-		if r := &d.Results[i]; r.Err == nil {
-			most = min(most, r.Limit/one[i].Cost/prepay.Share)
-		}
+		most = min(most, d.Results[i].Limit/one[i].Cost/prepay.Share)
 	}
 	l.purses.mu.Lock()
 	defer l.purses.mu.Unlock()

@@ -84,7 +84,7 @@ func TestPurchasesAreBounded(t *testing.T) {
 	for capacity, calls := range map[int64]int{100_000: 5, 80: 50} {
 		synctest.Test(t, func(t *testing.T) {
 			o := sluice.Options[call]{Prepay: sluice.Prepay{Calls: calls, For: time.Minute}}
-			l := newLimiter(t, o, newDistantStore(10*time.Millisecond), rulesOf(fmt.Sprintf("fixedwindow %d/h", capacity))...)
+			l := newLimiter(t, o, newDistantStore(10*time.Millisecond), rulesOf(fmt.Sprintf("fixedwindow %d/h", capacity), "gcra 100000/s")...)
 			for _, concurrent := range []int{20, 1, 10, 1, 1, 1} {
 				var all sync.WaitGroup
 				for range concurrent {
@@ -301,10 +301,12 @@ func TestConcurrentCallsShareAPurchase(t *testing.T) {
 			}))
 
 			store.hangs.Store(true)
+			began := time.Now()
 			require.EqualValues(t, 1, crowd(func(d sluice.Decision, err error) {
 				assert.Equal(t, p == sluice.FailClosed, err != nil)
 				assert.Equal(t, p == sluice.FailLocal, len(d.Results) == 1)
 			}))
+			require.Less(t, time.Since(began), 1100*time.Millisecond)
 		})
 	}
 }
@@ -403,8 +405,9 @@ func TestPrepayIsRefused(t *testing.T) {
 func TestPrepayDelaysNoCall(t *testing.T) {
 	for _, spec := range []string{"fixedwindow 30/h", "fixedwindow 10000/h"} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newDistantStore(100 * time.Millisecond)
-			l := newLimiter(t, prepay, store, rulesOf(spec)...)
+			o := prepay
+			o.MaxRoundTrips = 2
+			l := newLimiter(t, o, newDistantStore(100*time.Millisecond), rulesOf(spec)...)
 			for _, most := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond} {
 				began := time.Now()
 				var all sync.WaitGroup
