@@ -102,13 +102,12 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err 
 	}
 	var asked time.Time
 	defer func() { l.waits.leave(w, &d, asked, false) }() // if a policy panics
-	for waits := l.waits.join(w); ; waits = true {
-		if waits {
-			if head, err := l.waits.wait(ctx, w); err != nil {
-				l.waits.leave(w, &head, asked, false) // the calls behind it do not wait for the observer, here and below
-				d, _ = l.observed(ctx, driver.Allow, func() (Decision, error) { return head, nil })
-				return d, tooLong(&d, err)
-			}
+	l.waits.join(w)
+	for {
+		if head, err := l.waits.wait(ctx, w); err != nil {
+			l.waits.leave(w, &head, asked, false) // the calls behind it do not wait for the observer, here and below
+			d, _ = l.observed(ctx, driver.Allow, func() (Decision, error) { return head, nil })
+			return d, tooLong(&d, err)
 		}
 		asked = time.Now()
 		exceeds := false

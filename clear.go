@@ -120,10 +120,9 @@ func (l *Limiter[T]) resetKeys(ctx context.Context, keys []string) (deleted int,
 			if existed {
 				deleted++
 			}
-			if failed != nil && (err == nil || endsClear(ctx, failed)) {
-				if err = failed; endsClear(ctx, failed) {
-					keys = nil
-				}
+			err = cmp.Or(err, failed)
+			if failed != nil && endsClear(ctx, failed) {
+				keys = nil
 			}
 			mu.Unlock()
 		}

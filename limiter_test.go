@@ -61,6 +61,14 @@ func TestCallIsChargedUnderAllRulesOrNone(t *testing.T) {
 	require.True(t, allow("bob").Allowed)
 }
 
+func TestRuleOfADenialHasTheLongestWait(t *testing.T) {
+	rules := rulesOf("fixedwindow 10/h", "fixedwindow 2/h")
+	rules[0].Cost = func(call) int64 { return 8 }
+	l := newLimiter(t, sluice.Options[call]{}, nil, rules...)
+	require.Equal(t, "rule 1", must(t)(l.Allow(background, ann)).Rule, "the one with the least Remaining")
+	require.Equal(t, "rule 0", must(t)(l.Allow(background, ann)).Rule)
+}
+
 func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 	l := newLimiter(t, sluice.Options[call]{}, nil,
 		sluice.Rule[call]{
@@ -95,7 +103,8 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 	require.EqualError(t, err, `sluice: rule "plan": Cost returned -1; return 0 for a free call`)
 	require.ErrorIs(t, err, algo.ErrCost)
 	d = must(t)(l.AllowN(background, call{user: "ann", cost: 1 << 40}, 1<<40))
-	require.Equal(t, algo.Never, d.RetryAfter, "a product above 64 bits exceeds every capacity")
+	require.Len(t, d.Results, 2)
+	require.Equal(t, algo.Never, d.Results[0].RetryAfter, "a product above 64 bits exceeds every capacity")
 }
 
 func TestCountBelowOneIsAnError(t *testing.T) {
@@ -302,6 +311,7 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 		}{{sluice.FailOpen, 2, true}, {sluice.FailLocal, 1, true}, {sluice.FailLocal, 2, false}} {
 			d := must(t)(last(c.policy, c.calls, 1))
 			require.Equal(t, d.Err, event.Err)
+			require.Equal(t, sluice.Degraded, event.Outcome)
 			require.Equal(t, c.allowed, d.Allowed)
 			require.True(t, d.Degraded)
 			require.ErrorIs(t, d.Err, storage.ErrUnavailable)

@@ -534,7 +534,9 @@ func TestShadowRulesUnderPrepay(t *testing.T) {
 	l := newLimiter(t, prepay, newDistantStore(0), rules...)
 	denied := 0
 	for range 200 {
-		r := must(t)(l.Allow(background, ann)).Results[1]
+		d := must(t)(l.Allow(background, ann))
+		require.Zero(t, d.RetryAfter)
+		r := d.Results[1]
 		require.Equal(t, r.Allowed, r.Paid == 1)
 		require.Equal(t, r.Allowed, r.RetryAfter == 0)
 		if !r.Allowed {

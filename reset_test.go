@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -311,6 +312,19 @@ func TestClearGoesOnAfterAFailureOfAKey(t *testing.T) {
 			require.Equal(t, 1, deleted)
 		})
 	}
+}
+
+// Each worker ends with the timeout of its first key.
+func TestClearEndsIfTheStoreIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store, ann, _ := newListing(t, sluice.Options[call]{CircuitOpenAfter: -1})
+		store.pages = [][]string{slices.Repeat([]string{ann}, 100), {ann}}
+		store.failing, store.failure = ann, errOutage
+		began := time.Now()
+		_, err := l.Clear(background, "rule 0")
+		require.ErrorIs(t, err, storage.ErrUnavailable)
+		require.Less(t, time.Since(began), 2*time.Second)
+	})
 }
 
 func ExampleLimiter_Clear() {

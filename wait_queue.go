@@ -45,7 +45,7 @@ type waiter struct {
 	arrival  int64   // the number of the call
 	deadline time.Time
 	queue    *waitQueue    // nil if the call asks the store by itself
-	place    *list.Element // nil while the call asks the store
+	place    *list.Element // nil if the call asks the store
 	changed  chan struct{} // receives after a change of what the call waits for
 }
 
@@ -104,25 +104,24 @@ func (w *waiter) isHopeless() bool {
 }
 
 // join puts a waiter that has just arrived at the end of its queue, if there is one.
-func (s *waitQueues) join(w *waiter) (joined bool) {
+func (s *waitQueues) join(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrivals++
 	w.arrival = s.arrivals
 	if len(s.all) == 0 {
-		return false
+		return
 	}
 	w.setKey()
 	q := s.all[w.key]
 	if q == nil || w.isHopeless() {
-		return false
+		return
 	}
 	w.enter(q)
 	if now := time.Now(); now.Sub(q.asked) > headDenialTTL {
 		q.until = now
 		q.head().signal()
 	}
-	return true
 }
 
 // enter puts a waiter behind those that arrived before it. One that was denied later than them can become the head.
@@ -184,7 +183,7 @@ func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	}
 }
 
-// wait returns nil when the waiter asks the store, or the error of ctx. It returns at once if the head asks after the
+// wait returns nil when the waiter must ask the store, at once if it is in no queue, or the error of ctx. It returns at once if the head asks after the
 // deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
 func (s *waitQueues) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
 	for {
