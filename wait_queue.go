@@ -27,7 +27,7 @@ type waitQueues struct {
 type waitQueue struct {
 	waiters list.List    // of *waiter, by arrival
 	asking  int          // the calls that left waiters to ask the store, and have no decision yet
-	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions so far
+	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions, since the last pass
 	rule    string       // the rule that denied the head last
 	asked   time.Time    // when it was denied
 	until   time.Time    // the head asks the store then, once asking is 0
@@ -196,7 +196,6 @@ func (s *waitQueues) wait(ctx context.Context, w *waiter) (denial Decision, err 
 		isNext := w.isHead() && q.asking == 0
 		denial = Decision{Rule: q.rule, RetryAfter: max(0, time.Until(q.until))}
 		if isNext && denial.RetryAfter == 0 {
-			q.least = nil
 			q.ask()
 			s.mu.Unlock()
 			return denial, ctx.Err()
