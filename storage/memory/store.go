@@ -198,9 +198,7 @@ func (s *Store) Clear(prefix string) (removed int) {
 // sweep removes up to max records that have expired at an instant, and returns how many it removed.
 func (s *Store) sweep(at int64, max int) (removed int) {
 	for _, p := range s.allPartitions() {
-		if removed < max {
-			removed += p.removeExpired(at, max-removed)
-		}
+		removed += p.removeExpired(at, max-removed)
 	}
 	return removed
 }

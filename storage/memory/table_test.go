@@ -178,3 +178,12 @@ func TestPiecesShareChunksAndAreUsedAgain(t *testing.T) {
 	require.EqualValues(t, 2, p.highest)
 	require.Len(t, p.chunks, 1)
 }
+
+func TestFreeEntriesAreNotEvicted(t *testing.T) {
+	table := &table{counters: new(counters)}
+	for i := range uint64(2) {
+		table.put(hash{hi: i}, nil, properties{version: 1})
+	}
+	table.remove(hash{hi: 0})
+	require.EqualValues(t, 2, table.secondChance(hash{hi: 2}))
+}

@@ -76,6 +76,11 @@ func TestPlaceInACluster(t *testing.T) {
 	cluster := shared.Cluster(t)
 	client := newCluster(t, goredis.ClusterOptions{})
 	s := open(t, client, "place:")
+	for _, key := range []string{"{open", "{}empty"} { // these braces are no hash tags
+		_, slot, err := s.Place(key)
+		require.NoError(t, err)
+		require.Equal(t, "place:"+key, slot)
+	}
 	shards, slots := map[string]bool{}, map[string]bool{}
 	for i := range 30 {
 		group := fmt.Sprintf([]string{"%d", "{%d}", "%d}{"}[i%3], i)

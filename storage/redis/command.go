@@ -87,7 +87,7 @@ func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*comma
 		if c.err = ended; ended == nil {
 			c.err = c.Err()
 		}
-		if c.err != nil && redis.HasErrorPrefix(c.err, "NOSCRIPT") && c.args[0] == "evalsha" {
+		if redis.HasErrorPrefix(c.err, "NOSCRIPT") && c.args[0] == "evalsha" {
 			c.args[0], c.tracker = "eval", writeTracker{text: c.script.text}
 			unknown = append(unknown, c)
 		}

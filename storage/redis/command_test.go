@@ -229,3 +229,13 @@ func TestLargeNumbersAreExact(t *testing.T) {
 	require.Equal(t, string(next), stored(t, s, "one"))
 	require.Equal(t, 1_000_000_000, b.Requests[1].Applied)
 }
+
+// A stack needs more code than a batch of its parts.
+func TestStackRunsAfterABatchOfItsParts(t *testing.T) {
+	s := sharedStore(t)
+	stack := oneRequest(textOf(t.Name(), "stack"))
+	stack.Requests[0].Uses[0].Program = programOf(sluice.MustPolicy("all(gcra 1000/10000h; gcra 2000/10000h)"))
+	runOK(t, s, oneRequest(textOf(t.Name(), "part")))
+	runOK(t, s, stack)
+	require.Equal(t, 1, stack.Requests[0].Applied)
+}

@@ -216,7 +216,11 @@ func TestForeignValuesAreErrors(t *testing.T) {
 			require.False(t, swapped)
 			requireRefused(t, swap)
 			require.Empty(t, stored(t, s, key+" 2"), "all or nothing")
-			for _, err := range []error{load, swap, runErr(t.Context(), s, oneRequest(key))} {
+			b := requestEach(key, "good")
+			s.Run(t.Context(), b)
+			require.NoError(t, b.Err)
+			require.NoError(t, b.KeyErr[1], "other requests are decided")
+			for _, err := range []error{load, swap, b.KeyErr[0]} {
 				require.ErrorContains(t, err, text)
 				require.NotContains(t, err.Error(), "secret")
 				var of *storage.KeyError

@@ -19,7 +19,7 @@ func (s *Store) key(key string) string { return s.prefix + key }
 // Place implements [driver.Server]. In a Redis Cluster or a Ring, shard is the address of the server, and slot the hash tag.
 func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	slot, err = s.placeOf(keys)
-	if err != nil || len(keys) == 0 {
+	if err != nil {
 		return "", "", err
 	}
 	if s.serverOf != nil {

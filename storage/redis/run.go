@@ -34,9 +34,6 @@ func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 			commands = append(commands, c)
 		}
 	}
-	if len(commands) == 0 {
-		return
-	}
 	s.send(ctx, true, commands...)
 	for _, c := range commands {
 		err := c.err
@@ -71,15 +68,10 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 // batchArgument returns the argument of the script: the version, the margin in ms, the time of the batch in us, the programs and the
 // uses.
 func batchArgument(b *driver.Batch, programs []*algo.Program) []byte {
-	var instant int64
-	hasTime := !b.Now.IsZero()
-	if hasTime {
-		instant = algo.Instant(b.Now)
-	}
 	const someBytes = 128 // enough for most batches of one caller
 	dst := binary.BigEndian.AppendUint64(make([]byte, 0, someBytes), uint64(b.Version))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(milliseconds(max(b.Margin, 0))))
-	dst = binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
+	dst = binary.BigEndian.AppendUint64(append(dst, flag(!b.Now.IsZero())), uint64(algo.Instant(b.Now)))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(programs)))
 	for _, p := range programs {
 		dst = program.AppendArgs(dst, p)

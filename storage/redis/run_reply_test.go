@@ -37,6 +37,10 @@ func TestReplyIsRead(t *testing.T) {
 	require.NoError(t, b.KeyErr[0])
 	require.ErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
 
+	require.NoError(t, s.readReply(b, []string{"", "", someTime + applied, "\x00\x00\x00\x01NORECORD", "\x00\x00\x00\x02NORECORD"}))
+	require.Error(t, b.KeyErr[0])
+	require.Error(t, b.KeyErr[1])
+
 	for elements := range 3 {
 		require.Error(t, s.readReply(twoKeys(), make([]string, elements)), "there is no time")
 	}

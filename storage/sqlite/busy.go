@@ -21,7 +21,7 @@ import (
 // read every time.
 func (c *connection) disableBusyTimeout() error {
 	var ms int64
-	if _, err := c.query("PRAGMA busy_timeout", nil, &ms); err != nil || ms <= 0 {
+	if _, err := c.query("PRAGMA busy_timeout", nil, &ms); ms <= 0 { // also after an error
 		return err
 	}
 	c.busyTimeout = time.Duration(ms) * time.Millisecond
@@ -57,7 +57,7 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 		switch {
 		case err != nil && err == ctx.Err() && busy != nil:
 			return fmt.Errorf("%w: %w", busy, err)
-		case err == nil || !isBusy(err):
+		case !isBusy(err):
 			return err
 		}
 		busy = err
@@ -99,9 +99,9 @@ func wrap(err error) error {
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 	case slices.Contains([]sqlite3.ErrNo{sqlite3.ErrFull, sqlite3.ErrIoErr, sqlite3.ErrCantOpen, sqlite3.ErrReadonly}, e.Code):
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
-	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: ")):
+	case strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: "):
 		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
-	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such column: ") || strings.Contains(e.Error(), " has no column named ")):
+	case strings.HasPrefix(e.Error(), "no such column: ") || strings.Contains(e.Error(), " has no column named "):
 		return fmt.Errorf("sqlite: %w; set another table in Options.Table or use another database, or drop this table if it holds only limits; then call Store.Migrate", err)
 	}
 	return fmt.Errorf("sqlite: %w", err)

@@ -231,6 +231,28 @@ func TestKeptConnectionGoesBackToThePool(t *testing.T) {
 	}
 }
 
+// The load ends inside of the transaction, and the store keeps its connection.
+func TestStoreKeepsOneConnection(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	for range 50 {
+		require.NoError(t, s.Transact(t.Context(), nil, updating(func([]driver.Item) bool {
+			numbers(t, s, "a")
+			return true
+		}, "b")))
+	}
+	require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 20*time.Second, time.Millisecond)
+}
+
+func TestLastPageHasNoCursor(t *testing.T) {
+	s, _, _ := newStore(t, wal)
+	add(t, s, "a", "b")
+	for max, want := range map[int]bool{2: true, 3: false} {
+		_, next, err := s.List(t.Context(), "", "", max)
+		require.NoError(t, err)
+		require.Equal(t, want, next != "", "a page of %d", max)
+	}
+}
+
 func TestLastConnectionOfThePoolIsNotKept(t *testing.T) {
 	s, db, _ := newStore(t, wal)
 	for used := range 2 {

@@ -9,12 +9,6 @@ import (
 )
 
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
-	if err := ctx.Err(); err != nil {
-		return storage.NotApplied(err)
-	}
-	if len(updates) == 0 {
-		return nil
-	}
 	var keys []string
 	swaps, ofItems := map[string]*storage.Swap{}, make([]*storage.Swap, 0, len(updates)) // by key; of each item
 	for _, u := range updates {
