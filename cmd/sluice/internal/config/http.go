@@ -154,6 +154,7 @@ func (r *Rule) key(ip key) key {
 func hostOf(r *http.Request) string {
 	host := httplimit.KeyByHost(r)
 	if address, _, ok := strings.Cut(strings.TrimPrefix(host, "["), "]"); ok {
+		address, _, _ = strings.Cut(address, "%") // http.Transport removes the zone
 		return address
 	}
 	name, _, _ := strings.Cut(host, ":")

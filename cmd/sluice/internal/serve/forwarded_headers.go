@@ -69,7 +69,7 @@ func (f *forwarding) clean(r *http.Request) {
 			}
 		}
 	}
-	if cookies := r.Header["Cookie"]; len(f.cookies) > 0 && len(cookies) > 0 {
+	if cookies := r.Header["Cookie"]; len(f.headers["cookie"]) > 0 && len(cookies) > 0 {
 		r.Header["Cookie"] = []string{f.oneOfEach(strings.Join(cookies, "; "))}
 	}
 	trusted := f.trusts(r)
