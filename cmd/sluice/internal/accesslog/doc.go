@@ -70,8 +70,7 @@
 //     and nanoseconds from 1e17 on. A number below 1e8 is a duration
 //
 // An object without a client, a user, a request, a status and the member of Options.KeyField
-// is not a log line. An object with only a host is a log line if Options.Fields has nothing
-// but Host.
+// is not a log line.
 //
 // # Order
 //
@@ -84,14 +83,14 @@
 //
 // # Damage
 //
-// A line ends with \r, or with \n and any number of \r before it. A line that is not a log line is
+// A line ends with \n and any number of \r before it. A line that is not a log line is
 // skipped and counted, as are empty lines, lines longer than [MaxLine], and lines with a time before 1970
 // or after September 2112. The first such line is kept for error messages. If more than half of all lines
 // are skipped, [Read] returns an [*UnreadableError]. A gzip file that is cut short or
 // corrupt ends there, and is in [Stats.Damaged].
 //
 // Memory does not depend on the number of lines. The reader has a buffer of [MaxLine] for each open
-// input, and the requested fields of the entries within twice Options.Reorder, with about 100 bytes of
-// overhead for each entry. These entries take at most 64 MB: for a busier log, the
+// input, and the requested fields of the entries within twice Options.Reorder, with about 300 bytes of
+// overhead for each entry. These entries take at most 128 MB: for a busier log, the
 // reader sorts over a shorter time.
 package accesslog

@@ -12,17 +12,6 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
-func TestHostSufficesIfOnlyHostsAreRequested(t *testing.T) {
-	for fields, request := range map[Fields]bool{Host: true, Host | Forwarded: true, Host | IP: false, IP: false} {
-		entries, stats, err := readText(t, Options{Fields: fields}, `{"ts":1e9,"ip":"-","host":"a"}`+"\n"+`{"ts":1e9,"host":"www.example.com"}`)
-		require.NoError(t, err)
-		require.Equal(t, request, stats.Skipped == 0, fields)
-		if request {
-			require.Equal(t, "www.example.com", entries[1].Host)
-		}
-	}
-}
-
 func TestEntriesInJSON(t *testing.T) {
 	tracetest.Answers(t, "testdata/json.txt", func(line string) string {
 		entries, stats, _ := readText(t, Options{KeyField: "h"}, line)

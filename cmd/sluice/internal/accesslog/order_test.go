@@ -102,12 +102,12 @@ func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	var stats Stats
 	var got []entry
 	most := 0
-	w := &window{length: time.Minute, fields: IP, stats: &stats, most: 15_000, emit: func(e *Entry) error {
+	w := &window{length: time.Minute, fields: IP, stats: &stats, most: 51_500, emit: func(e *Entry) error {
 		got = append(got, copied(e))
 		return nil
 	}}
 	for line := range int64(5_000) {
-		at := line / 40 // 40 lines a second, which are 3,600 bytes
+		at := line / 40 // 40 lines a second, which are 12,360 bytes
 		switch {
 		case line == 2_500:
 			at = 1e9
@@ -123,7 +123,7 @@ func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	require.Len(t, got, 5_000)
 	require.True(t, slices.IsSortedFunc(got, func(x, y entry) int { return x.Time.Compare(y.Time) }))
 	require.Zero(t, w.size)
-	require.LessOrEqual(t, most, 15_100)
+	require.LessOrEqual(t, most, 52_000)
 	var late, after int64
 	for _, e := range got {
 		if e.Late {

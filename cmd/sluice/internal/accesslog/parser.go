@@ -28,19 +28,16 @@ const NoRequest = "no client, request or status in the JSON object"
 // parser reads lines into entries. The fields of an entry are views of its line,
 // or of the parser's scratch, so they hold until the next line.
 type parser struct {
-	clock clock
-
 	// For JSON.
-	names    map[string][]memberName
-	noTime   string // the reason to skip an object without a time
-	hostOnly bool   // Options.Fields has nothing but the host
-	name     []byte // the dotted name of the current member, in lower case
-	texts    []byte // the texts of found
-	found    [parts]member
+	names  map[string][]memberName
+	noTime string // the reason to skip an object without a time
+	name   []byte // the dotted name of the current member, in lower case
+	texts  []byte // the texts of found
+	found  [parts]member
 }
 
 func newParser(o Options) parser {
-	p := parser{names: partsByName(o), noTime: "no time in the JSON object", hostOnly: o.Fields&^Forwarded == Host}
+	p := parser{names: partsByName(o), noTime: "no time in the JSON object"}
 	if o.TimeField != "" {
 		p.noTime = "no member " + errtext.Quote(o.TimeField) + " in the JSON object"
 	}
@@ -56,7 +53,7 @@ func (p *parser) parse(line []byte, e *Entry) (reason string) {
 	case line[0] == '{':
 		reason = p.parseJSON(line, e)
 	default:
-		reason = p.parseText(line, e)
+		reason = parseText(line, e)
 	}
 	if len(e.Host) == 0 {
 		e.Host = hostOf(e.Path)
@@ -65,8 +62,8 @@ func (p *parser) parse(line []byte, e *Entry) (reason string) {
 }
 
 // parseText reads a line that is no JSON.
-func (p *parser) parseText(line []byte, e *Entry) (reason string) {
-	before, rest, reason := p.cutStamp(line, e)
+func parseText(line []byte, e *Entry) (reason string) {
+	before, rest, reason := cutStamp(line, e)
 	switch {
 	case reason != "":
 		return reason
@@ -83,7 +80,7 @@ const maxStamp = 40
 // cutStamp cuts a line at the space and the [ before its time, and after the ]. User names and
 // forwarded addresses, which clients choose, may have a [ too, but none with a time and the quotation
 // mark of a request behind it.
-func (p *parser) cutStamp(line []byte, e *Entry) (before, after []byte, reason string) {
+func cutStamp(line []byte, e *Entry) (before, after []byte, reason string) {
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(line[i:], '[') // a [ is rarer than a space
 		if n < 0 {
@@ -92,7 +89,7 @@ func (p *parser) cutStamp(line []byte, e *Entry) (before, after []byte, reason s
 		if i += n; i == 0 || line[i-1] != ' ' {
 			continue
 		}
-		after, why := p.parseStamp(line[i+1:], e)
+		after, why := parseStamp(line[i+1:], e)
 		if why == "" {
 			return line[:i-1], after, ""
 		}
@@ -100,12 +97,12 @@ func (p *parser) cutStamp(line []byte, e *Entry) (before, after []byte, reason s
 	}
 }
 
-func (p *parser) parseStamp(b []byte, e *Entry) (after []byte, reason string) {
+func parseStamp(b []byte, e *Entry) (after []byte, reason string) {
 	end := bytes.IndexByte(b[:min(len(b), maxStamp)], ']')
 	if end < 0 {
 		return nil, NoStamp
 	}
-	if e.Time, reason = usableTime(p.clock.clf(b[:end])); reason != "" {
+	if e.Time, reason = usableTime(clfTime(string(b[:end]))); reason != "" {
 		return nil, reason
 	}
 	if after = b[end+1:]; len(after) < 2 || after[0] != ' ' || after[1] != '"' {

@@ -143,7 +143,7 @@ func (g *generator) line(e *entry) string {
 
 // log returns a log of up to n lines with its entries.
 func (g *generator) log(name string, n int) (log []byte, entries []entry) {
-	end, zip := g.word("\n", "\r\n", "\r", "\r\r\n"), g.IntN(3) == 0
+	end, zip := g.word("\n", "\r\n", "\r\r\n"), g.IntN(3) == 0
 	var members []byte
 	for i := range n {
 		e := g.entry()

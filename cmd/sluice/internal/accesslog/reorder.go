@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 	"sort"
 	"time"
@@ -23,13 +22,11 @@ type window struct {
 	oldest  time.Time // an entry before it is late: latest less the length, or more
 	emitted time.Time // the latest time when entries were last emitted
 	most    int       // the limit of size
-	held    []record  // in the order of arrival
+	held    []*Entry  // in the order of arrival
 	size    int       // of held, in bytes
-	texts   []byte    // for reuse
-	entry   Entry     // the one that emit gets
 }
 
-const maxHeld = 64 << 20 // some 500,000 entries with all their fields
+const maxHeld = 128 << 20 // some 300,000 entries with all their fields
 
 // add adds an entry. It copies the texts.
 func (w *window) add(e *Entry) error {
@@ -46,14 +43,8 @@ func (w *window) add(e *Entry) error {
 	default:
 		w.stats.Reordered++
 	}
-	w.texts = w.texts[:0]
-	for f, text := range e.texts() {
-		if w.fields&(1<<f) != 0 {
-			w.texts = append(binary.AppendUvarint(w.texts, uint64(len(*text))), *text...)
-		}
-	}
-	r := record{e.Time, e.File, e.Line, e.Late, bytes.Clone(w.texts)}
-	w.held, w.size = append(w.held, r), w.size+r.size()
+	held := e.clone(w.fields)
+	w.held, w.size = append(w.held, held), w.size+held.size()
 	if w.latest.Sub(w.emitted) > w.length || w.size > w.most {
 		return w.flush()
 	}
@@ -63,18 +54,15 @@ func (w *window) add(e *Entry) error {
 // flush sorts the entries and emits those that no later entry can precede. If they take too much memory, it emits a quarter of
 // them at least, so that the cost of an entry does not depend on the number of those that are held.
 func (w *window) flush() error {
-	if !slices.IsSortedFunc(w.held, byTime) {
-		slices.SortStableFunc(w.held, byTime)
-	}
-	n := sort.Search(len(w.held), func(i int) bool { return w.held[i].at.After(w.oldest) })
+	slices.SortStableFunc(w.held, func(e, f *Entry) int { return e.Time.Compare(f.Time) })
+	n := sort.Search(len(w.held), func(i int) bool { return w.held[i].Time.After(w.oldest) })
 	if least := len(w.held)/4 + 1; w.size > w.most && n < least {
 		n = least
-		w.oldest = w.held[n-1].at
+		w.oldest = w.held[n-1].Time
 	}
-	for i := range w.held[:n] {
-		w.size -= w.held[i].size()
-		w.held[i].read(&w.entry, w.fields)
-		if err := w.emit(&w.entry); err != nil {
+	for _, e := range w.held[:n] {
+		w.size -= e.size()
+		if err := w.emit(e); err != nil {
 			return err
 		}
 	}
@@ -89,30 +77,23 @@ func (w *window) end() error {
 	return w.flush()
 }
 
-// record is a waiting entry.
-type record struct {
-	at    time.Time
-	file  string
-	line  int64
-	late  bool
-	texts []byte // the requested fields, each after its length
-}
-
-const recordSize = 80 // of a record without its texts, in bytes
-
-func (r *record) size() int { return recordSize + len(r.texts) }
-
-func byTime(r, s record) int { return r.at.Compare(s.at) }
-
-// read sets the requested fields of e, which share the memory of the record.
-func (r *record) read(e *Entry, fields Fields) {
-	e.Time, e.File, e.Line, e.Late = r.at, r.file, r.line, r.late
-	texts := r.texts
-	for f, text := range e.texts() {
-		if fields&(1<<f) != 0 {
-			n, width := binary.Uvarint(texts)
-			end := width + int(n)
-			*text, texts = texts[width:end:end], texts[end:]
+// clone returns a copy of the entry with these fields only.
+func (e *Entry) clone(fields Fields) *Entry {
+	c := &Entry{Time: e.Time, File: e.File, Line: e.Line, Late: e.Late}
+	to := c.texts()
+	for i, text := range e.texts() {
+		if fields&(1<<i) != 0 {
+			*to[i] = bytes.Clone(*text)
 		}
 	}
+	return c
+}
+
+// size returns about how many bytes the entry takes.
+func (e *Entry) size() int {
+	size := 300
+	for _, text := range e.texts() {
+		size += len(*text)
+	}
+	return size
 }

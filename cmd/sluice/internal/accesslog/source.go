@@ -43,7 +43,7 @@ func (s *source) open(ctx context.Context, o Options, stats *Stats) error {
 		return fmt.Errorf("accesslog: %w", err)
 	}
 	s.file, s.raw, s.stats, s.parser = f, &stoppable{ctx: ctx, r: f, progress: o.Progress}, stats, newParser(o)
-	s.text = bufio.NewReaderSize(lineEnds{bufio.NewReader(Unzip(s.raw))}, MaxLine+len("\r\n"))
+	s.text = bufio.NewReaderSize(Unzip(s.raw), MaxLine+len("\r\n"))
 	if mark, _ := s.text.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = s.text.Discard(3) // they are in the buffer
 	}
@@ -90,9 +90,8 @@ func (s *source) next() (bool, error) {
 	return false, s.end()
 }
 
-// line returns the next line without its end, \n and each \r before it; lineEnds has replaced a single \r. The result is valid
-// until the next call. If a line is too long, line returns its beginning, and the next call skips the rest. The last line needs
-// no end.
+// line returns the next line without its end, \n and each \r before it. The result is valid until the next call. If a line is too
+// long, line returns its beginning, and the next call skips the rest. The last line needs no end.
 func (s *source) line() (line []byte) {
 	for s.rest && s.err == nil {
 		_, s.rest, s.err = s.text.ReadLine()
@@ -166,28 +165,6 @@ func Unzip(r io.Reader) io.Reader {
 		return failing{err}
 	}
 	return z
-}
-
-// lineEnds replaces carriage returns that end a line by \n. A carriage return before another one, or
-// before \n, does not end a line.
-type lineEnds struct{ r *bufio.Reader }
-
-func (l lineEnds) Read(b []byte) (n int, err error) {
-	n, err = l.r.Read(b)
-	for rest := b[:n]; ; rest = rest[1:] {
-		i := bytes.IndexByte(rest, '\r')
-		if i < 0 {
-			return n, err
-		}
-		rest = rest[i:]
-		next := rest[1:]
-		if len(next) == 0 {
-			next, _ = l.r.Peek(1)
-		}
-		if len(next) == 0 || next[0] != '\n' && next[0] != '\r' {
-			rest[0] = '\n'
-		}
-	}
 }
 
 type failing struct{ err error }
