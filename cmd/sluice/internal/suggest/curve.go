@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -35,7 +36,7 @@ func (r curvePicture) Draw(path string) error {
 	p.X.Label.Text = "number in place of the ?"
 	p.Y.Label.Text = fmt.Sprintf("share of %v denied", r.goal.Of)
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(roundTicks), plot.TickerFunc(shareTicks)
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.TickerFunc(shareTicks)
 	p.X.Max = 2
 	var marks []plot.Plotter // above all lines
 	for i, s := range r.found {
@@ -71,41 +72,24 @@ func curvePoint(s *Suggestion, c *Candidate, none float64) plotter.XY {
 	return plotter.XY{X: float64(c.Number), Y: max(denied, none)}
 }
 
-// lineColors and lineDashes tell lines apart, also without colour and where lines cover each other.
-// The colours are for people with colour blindness (Okabe and Ito).
-var (
-	lineColors = [...]color.NRGBA{
-		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xd5, 0x5e, 0x00, 0xff},
-		{0xcc, 0x79, 0xa7, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff},
-	}
-	lineDashes = [...][]vg.Length{nil, {5, 4}, {1.5, 3}, {9, 3, 2, 3}}
-	lineMarks  = [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}}
-)
+// lineColors are for people with colour blindness (Okabe and Ito).
+var lineColors = [...]color.NRGBA{
+	{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xd5, 0x5e, 0x00, 0xff},
+	{0xcc, 0x79, 0xa7, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff},
+}
 
 // lineStyle returns the style of a line. Later lines are thinner, so that they do not hide earlier
-// ones.
+// ones, and dashed.
 func lineStyle(i int) draw.LineStyle {
 	return draw.LineStyle{
 		Color:  lineColors[i%len(lineColors)],
 		Width:  vg.Points(max(1.2, 2.6-0.4*float64(i))),
-		Dashes: lineDashes[i%len(lineDashes)],
+		Dashes: plotutil.Dashes(i),
 	}
 }
 
 func glyphStyle(i int) draw.GlyphStyle {
-	return draw.GlyphStyle{Color: lineColors[i%len(lineColors)], Radius: vg.Points(4), Shape: lineMarks[i%len(lineMarks)]}
-}
-
-// roundTicks labels powers of ten, and their doubles and fivefolds if there are few of them.
-func roundTicks(_, to float64) (ticks []plot.Tick) {
-	for ten := 1.0; ten <= to; ten *= 10 {
-		for _, digit := range [...]float64{1, 2, 5} {
-			if at := ten * digit; at <= to && (digit == 1 || to <= 2e4) {
-				ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 7, 64)})
-			}
-		}
-	}
-	return ticks
+	return draw.GlyphStyle{Color: lineColors[i%len(lineColors)], Radius: vg.Points(4), Shape: plotutil.Shape(i)}
 }
 
 // shareTicks labels powers of ten in percent. The lowest one is 0%.

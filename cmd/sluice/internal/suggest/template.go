@@ -3,9 +3,9 @@ package suggest
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
@@ -31,29 +31,24 @@ func ParseTemplate(spec string) (Template, error) {
 	fail := func(offset int, word, problem string) (Template, error) {
 		return Template{}, &compose.SpecError{Spec: spec, Offset: offset, Word: word, Problem: problem}
 	}
-	at := strings.IndexByte(spec, '?')
-	if at < 0 {
+	at := marked.FindStringIndex(spec)
+	if at == nil {
 		if _, err := costed.ParseRate(spec, rules.NoEnd); err != nil {
 			return Template{}, err
 		}
 		return fail(0, spec, "the policy has no ?; "+wantMark)
 	}
-	begin := strings.LastIndexFunc(spec[:at], endsWord) + 1
-	word := spec[begin:]
-	if end := strings.IndexFunc(word, endsWord); end >= 0 {
-		word = word[:end]
-	}
-	t := Template{spec[:at], spec[at+1:]}
+	var t Template
+	t.before, t.after, _ = strings.Cut(spec, "?")
 	_, err := t.Policy(1)
 	if _, held := costed.ParseRate(t.before+"1"+t.after, rules.NoEnd); err == nil && held != nil {
 		return Template{}, t.showMark(held)
 	}
-	switch {
+	switch word := spec[at[0]:at[1]]; {
 	case strings.Contains(t.after, "?"):
-		second := at + 1 + strings.IndexByte(t.after, '?')
-		return fail(second, "?", "the policy has a second ?; "+wantMark)
+		return fail(len(t.before)+1+strings.IndexByte(t.after, '?'), "?", "the policy has a second ?; "+wantMark)
 	case !strings.HasPrefix(word, "?/") && word != "burst=?":
-		return fail(begin, word, fmt.Sprintf("%s: ? is not allowed here; %s", errtext.Quote(word), wantMark))
+		return fail(at[0], word, fmt.Sprintf("%s: ? is not allowed here; %s", errtext.Quote(word), wantMark))
 	}
 	if _, larger := t.Policy(1 << 20); err != nil && larger != nil { // sometimes only small numbers are not valid
 		return Template{}, t.showMark(err)
@@ -62,22 +57,19 @@ func ParseTemplate(spec string) (Template, error) {
 	return t, nil
 }
 
+// marked matches a word with a ?.
+var marked = regexp.MustCompile(`[^\s();]*\?[^\s();]*`)
+
 // showMark puts the ? into an error about the policy with the number 1.
 func (t Template) showMark(err error) error {
 	var bad *compose.SpecError
-	if !errors.As(err, &bad) {
-		return err
+	if errors.As(err, &bad) {
+		bad.Spec = t.String()
+		word := bad.Spec[bad.Offset:][:len(bad.Word)]
+		bad.Problem, bad.Word = strings.ReplaceAll(bad.Problem, bad.Word, word), word
 	}
-	shown := *bad
-	shown.Spec = t.String()
-	if end := bad.Offset + len(bad.Word); bad.Offset <= len(t.before) && len(t.before) < end {
-		shown.Word = shown.Spec[bad.Offset:end]
-		shown.Problem = strings.ReplaceAll(bad.Problem, bad.Word, shown.Word)
-	}
-	return &shown
+	return err
 }
-
-func endsWord(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("();", r) }
 
 // CountOf returns the template of a policy with the count of its limit as the unknown number. p is
 // not a stack.
