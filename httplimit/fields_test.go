@@ -216,7 +216,9 @@ func TestWaitsAreExact(t *testing.T) {
 func TestPartitionKeysHideTheKey(t *testing.T) {
 	byHeader := httplimit.KeyByHeader("K").OrShare()
 	partitions := func(secret, key string) (keys []any) {
-		s := newServer(t, httplimit.Options{PartitionSecret: []byte(secret)}, sluice.By("a", byHeader, "gcra 9/s"), sluice.By("b", byHeader, "gcra 9/s"))
+		erased := []byte(secret)
+		s := newServer(t, httplimit.Options{PartitionSecret: erased}, sluice.By("a", byHeader, "gcra 9/s"), sluice.By("b", byHeader, "gcra 9/s"))
+		clear(erased)
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("K", key)
 		h := respond(s, r).Header

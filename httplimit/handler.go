@@ -62,6 +62,7 @@ func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(ht
 		panic("httplimit: Options.Settle and Options.SettleRules are both set; set one")
 	}
 	g := &guard{limiter, options}
+	g.Bytes, g.PartitionSecret = slices.Clone(g.Bytes), slices.Clone(g.PartitionSecret) // a caller may erase the secret
 	if g.OnDenied == nil {
 		g.OnDenied = Problem
 	}
