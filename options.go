@@ -34,7 +34,7 @@ type Options[T any] struct {
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. 0 means one second, below 0 never. While
 	// it is open, OnFailure applies at once, and one probe at a time tests the store.
 	CircuitOpenAfter time.Duration
-	// DenialCacheTTL is how long the limiter repeats denials from its cache, without a round trip, and up to an eighth longer while
+	// DenialCacheTTL is how long the limiter repeats denials from its cache, without a round trip, and up to as long again while
 	// one call asks the store. 0 means one second, below 0 no cache. If another limiter resets or refunds a key, the limiter can
 	// keep denying it for that long. A limiter that reserves, refunds or resets keeps no denial while others write the record, and
 	// otherwise begins with 1ms and doubles it.

@@ -202,7 +202,7 @@ func TestDenialAfterAFailedWriteIsNotCached(t *testing.T) {
 	})
 }
 
-// After the TTL, one caller asks the store. Meanwhile the cache denies the others for another eighth of the TTL.
+// After the TTL, one caller asks the store. Meanwhile the cache denies the others, for up to another TTL.
 func TestOneCallerRenewsACachedDenial(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: 800 * time.Millisecond}, func(b *fixture) {
 		next := func() *call { return newCall(counter(1), "k") }
@@ -217,7 +217,7 @@ func TestOneCallerRenewsACachedDenial(t *testing.T) {
 		b.hold()
 		renews := b.waits(next())
 		cachedAfter(0)
-		cachedAfter(100*time.Millisecond - 1)
+		cachedAfter(800*time.Millisecond - 1)
 		time.Sleep(time.Nanosecond)
 		late := b.waits(next())
 		b.finish()

@@ -53,10 +53,11 @@ func (d *Denial) RecordAt(now time.Time) storage.Record {
 }
 
 // CanBeUsed reports whether a caller can use the denial at a local time. After the TTL, it returns false to the first caller, who
-// renews the denial. Meanwhile the others can use it for another eighth of the TTL, so that they need not all renew it.
+// renews the denial. Meanwhile the others can use it, for up to another TTL. If they all asked the store, a flood would delay the
+// renewal.
 func (d *Denial) CanBeUsed(now time.Time) bool {
 	left := d.ttl - now.Sub(d.Sent)
-	return left > 0 || left > -d.ttl/8 && !d.renewing.CompareAndSwap(false, true)
+	return left > 0 || left > -d.ttl && !d.renewing.CompareAndSwap(false, true)
 }
 
 // IsOn reports whether the cache caches denials.
