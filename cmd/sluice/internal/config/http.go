@@ -180,11 +180,24 @@ func (r *Rule) IsForAll() bool {
 	return len(r.Methods) == 0 && len(r.Paths) == 0 && len(r.Except.Texts()) == 0
 }
 
-// has reports whether one of the lists has the request. A path must match in all readings and have no backslash, which some servers
-// read as /, and the letter case of a method counts. Otherwise a client could make a server read a limited request as one of the list.
+// has reports whether one of the lists has the request. The letter case of a method counts. Otherwise a client could make a server read a
+// limited request as one of the list.
 func (e *Except) has(req *http.Request, client func(*http.Request) netip.Addr) bool {
-	return slices.Contains(e.Methods, req.Method) || len(e.Addresses) > 0 && trustedproxy.Contains(e.Addresses, client(req)) ||
-		len(e.Paths) > 0 && !strings.Contains(req.URL.Path, `\`) && !slices.ContainsFunc(slices.Collect(allReadings(req.URL)), func(path string) bool { return !matchesAny(e.Paths, path) })
+	return slices.Contains(e.Methods, req.Method) || len(e.Addresses) > 0 && trustedproxy.Contains(e.Addresses, client(req)) || e.hasPath(req.URL)
+}
+
+// hasPath reports whether a path matches in all readings. It must have no backslash, which some servers read as /, and no %, because some
+// servers decode twice.
+func (e *Except) hasPath(u *url.URL) bool {
+	if len(e.Paths) == 0 || strings.ContainsAny(u.Path, `\%`) {
+		return false
+	}
+	for path := range allReadings(u) {
+		if !matchesAny(e.Paths, path) {
+			return false
+		}
+	}
+	return true
 }
 
 // For reports whether the rule applies to a method and a URL. A rule for GET applies to HEAD
