@@ -3,6 +3,7 @@ package accesslog
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -27,6 +28,7 @@ func clfTime(text string) (time.Time, bool) {
 
 // rfc3339Time reads 2015-05-17T10:05:03.25+02:00 and the looser forms that the package comment lists.
 func rfc3339Time(text string) (time.Time, bool) {
+	text = strings.ToUpper(text) // a t and a z are valid too
 	if len(text) > 10 && text[10] == ' ' {
 		text = text[:10] + "T" + text[11:]
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"iter"
 	"net/http"
 	"net/netip"
@@ -21,7 +22,7 @@ import (
 // a request without a Content-Length. If a response does not report the actual cost, noActual is called with the
 // problem, unless it is nil, and the estimate stays charged. For rules with count, see [TrackOutcome].
 func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) ([]sluice.Rule[*http.Request], error) {
-	ip, err := f.clientKey(f.IPv6Bits)
+	ip, err := f.clientIP(f.IPv6Bits).Key()
 	if err != nil {
 		return nil, err
 	}
@@ -36,16 +37,20 @@ func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) 
 	return rules, nil
 }
 
-func (f *File) clientKey(ipv6Bits int) (key, error) {
-	return httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: ipv6Bits}.Key()
+func (f *File) clientIP(ipv6Bits int) httplimit.ClientIP {
+	return httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: ipv6Bits}
 }
 
-// Client returns the function that returns the address of the client that sent a request, which is not valid if there is none.
+// Client returns the function that returns the address of the client that sent a request, which is not valid if there is none, or if
+// a trusted proxy sent something else in place of it.
 func (f *File) Client() (func(*http.Request) netip.Addr, error) {
 	const all = 128 // bits
-	ip, err := f.clientKey(all)
-	return func(r *http.Request) netip.Addr {
-		addr, _ := netip.ParseAddr(strings.TrimSuffix(ip(r), "/128"))
+	check, err := f.clientIP(all).Check()
+	ip, _ := f.clientIP(all).Key() // has the same error
+	return func(r *http.Request) (addr netip.Addr) {
+		if !errors.Is(check(r), httplimit.ErrForwarding) { // else the address is that of a proxy
+			addr, _ = netip.ParseAddr(strings.TrimSuffix(ip(r), "/128"))
+		}
 		return addr
 	}, err
 }
@@ -175,11 +180,24 @@ func (r *Rule) IsForAll() bool {
 	return len(r.Methods) == 0 && len(r.Paths) == 0 && len(r.Except.Texts()) == 0
 }
 
-// has reports whether one of the lists has the request. A path must match in all readings, and the letter case of a method counts.
-// Otherwise a client could make a server read a limited request as one of the list.
+// has reports whether one of the lists has the request. The letter case of a method counts. Otherwise a client could make a server read a
+// limited request as one of the list.
 func (e *Except) has(req *http.Request, client func(*http.Request) netip.Addr) bool {
-	return slices.Contains(e.Methods, req.Method) || len(e.Addresses) > 0 && trustedproxy.Contains(e.Addresses, client(req)) ||
-		len(e.Paths) > 0 && !slices.ContainsFunc(slices.Collect(allReadings(req.URL)), func(path string) bool { return !matchesAny(e.Paths, path) })
+	return slices.Contains(e.Methods, req.Method) || len(e.Addresses) > 0 && trustedproxy.Contains(e.Addresses, client(req)) || e.hasPath(req.URL)
+}
+
+// hasPath reports whether a path matches in all readings. It must have no backslash, which some servers read as /, and no %, because some
+// servers decode twice.
+func (e *Except) hasPath(u *url.URL) bool {
+	if len(e.Paths) == 0 || strings.ContainsAny(u.Path, `\%`) {
+		return false
+	}
+	for path := range allReadings(u) {
+		if !matchesAny(e.Paths, path) {
+			return false
+		}
+	}
+	return true
 }
 
 // For reports whether the rule applies to a method and a URL. A rule for GET applies to HEAD

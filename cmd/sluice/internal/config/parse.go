@@ -24,7 +24,7 @@ const MaxSize = 128 << 10
 // Parse parses the text of a file. The name is used in errors only. Every error is an
 // [*Error].
 func Parse(name string, text []byte) (*File, error) {
-	r := reader{names: make(map[string]int), addresses: make(map[string]*yaml.Node)}
+	r := reader{names: make(map[string]int)}
 	if root := r.document(text); root != nil {
 		f := r.file(root)
 		if len(r.faults) == 0 {
@@ -94,7 +94,7 @@ type reader struct {
 	faults []Fault
 	names  map[string]int // the line of each rule's name
 
-	addresses map[string]*yaml.Node // each except.addresses, by its path
+	needTrusted []func() // for each except.addresses, adds the fault of a file without trusted
 }
 
 const maxShown = 200 // the length of the longest text that an error shows

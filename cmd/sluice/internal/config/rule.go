@@ -46,9 +46,9 @@ func (r *reader) file(root *yaml.Node) *File {
 	if n := given["forwarded"]; n != nil && f.Forwarded && (given["trusted"] == nil || f.Trusted != nil && len(f.Trusted) == 0) {
 		r.faultf(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
 	}
-	for at, n := range r.addresses {
-		if given["trusted"] == nil {
-			r.faultf(n, at, "needs trusted, because behind a proxy all requests would have the address of the proxy; write the addresses of your proxies into trusted, or trusted: [] if clients connect directly")
+	if given["trusted"] == nil {
+		for _, fault := range r.needTrusted {
+			fault()
 		}
 	}
 	for i := range f.Rules {
@@ -66,8 +66,10 @@ func (r *reader) except(e *Except) member {
 			list(r, "methods", &e.Methods, wantMethods, parsed(wantMethods, parseMethod)),
 			list(r, "paths", &e.Paths, wantPaths, parsed(wantPaths, parsePath)),
 		)
-		if given["addresses"] != nil {
-			r.addresses[at+".addresses"] = given["addresses"]
+		if n := given["addresses"]; n != nil {
+			r.needTrusted = append(r.needTrusted, func() {
+				r.faultf(n, at+".addresses", "needs trusted, because behind a proxy all requests would have the address of the proxy; write the addresses of your proxies into trusted, or trusted: [] if clients connect directly")
+			})
 		}
 		if given != nil && len(given) == 0 {
 			r.faultf(n, at, "is empty; leave it out, or write requests that are not limited, such as {paths: [/health]}")

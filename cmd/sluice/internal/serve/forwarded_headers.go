@@ -46,7 +46,7 @@ func newForwarding(file *config.File) (*forwarding, error) {
 			}
 		}
 	}
-	f.inner = regexp.MustCompile(`[,\s](` + strings.Join(cookies, "|") + `)\s*=`)
+	f.inner = regexp.MustCompile(`(?i)(^=+|[,\s])(` + strings.Join(cookies, "|") + `)\s*=`)
 	var err error
 	f.client, err = httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
 	return f, err
@@ -78,23 +78,29 @@ func (f *forwarding) clean(r *http.Request) {
 
 // oneOfEach returns the cookies with one cookie of each key, and without its other spellings. Of several cookies with one name, some programs
 // read the first, and others the last. Some read a value that the rules cannot read, and PHP reads my.session as my_session. ASP.NET Core
-// also reads a cookie after a comma in the value of another one, and Python's http.cookies after a space.
+// also reads a cookie after a comma in the value of another one, in any letter case, Python's http.cookies after a space, and old versions of
+// Werkzeug after a name that is empty.
 func (f *forwarding) oneOfEach(cookies string) string {
+	if len(f.cookies) == 0 {
+		return cookies
+	}
 	found := make(map[string]bool)
 	var kept []string
 	for pair := range strings.SplitSeq(cookies, ";") {
-		pair = strings.TrimSpace(pair)
 		name, _, _ := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
-		isKey := len(f.cookies[plainName(name)]) > 0
-		_, isReadable := httplimit.KeyByCookie(name)(&http.Request{Header: http.Header{"Cookie": {pair}}})
-		isFirst := isReadable && !found[name] && slices.Contains(f.cookies[plainName(name)], name)
-		if !f.inner.MatchString(pair) && (isFirst || !isKey) {
+		isKept := !f.inner.MatchString(strings.TrimSpace(pair))
+		if spellings := f.cookies[plainName(name)]; len(spellings) > 0 {
+			_, isReadable := httplimit.KeyByCookie(name)(&http.Request{Header: http.Header{"Cookie": {pair}}})
+			isFirst := isReadable && !found[name] && slices.Contains(spellings, name)
+			found[name] = found[name] || isFirst
+			isKept = isKept && isFirst
+		}
+		if isKept {
 			kept = append(kept, pair)
 		}
-		found[name] = found[name] || isFirst
 	}
-	return strings.Join(kept, "; ")
+	return strings.TrimSpace(strings.Join(kept, ";"))
 }
 
 // tell sets the headers that tell the upstream the client's address.
