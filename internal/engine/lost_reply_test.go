@@ -149,11 +149,11 @@ func TestPartialWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
 		n := 0
 		b.store.after = func([]string) error {
 			if n++; n >= b.write() {
-				return errors.Join(storage.ErrPartialWrite, errLost)
+				return errors.Join(storage.ErrPartialWrite, errRefused)
 			}
 			return nil
 		}
-		c := b.failed(b.decide(newCall(counter(9), "a", "b")), storage.ErrOutcomeUnknown, storage.ErrPartialWrite)
+		c := b.failed(b.decide(newCall(counter(9), "a", "b")), storage.ErrOutcomeUnknown, storage.ErrPartialWrite, storage.ErrUnavailable)
 		require.Zero(b, c.took)
 	})
 }
