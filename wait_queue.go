@@ -183,8 +183,8 @@ func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	}
 }
 
-// wait returns nil when the waiter must ask the store, at once if it is in no queue, or the error of ctx. It returns at once if the head asks after the
-// deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
+// wait returns nil when the waiter must ask the store, at once if it is in no queue, or the error of ctx. It returns at once if the
+// head asks after the deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
 func (s *waitQueues) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
 	for {
 		s.mu.Lock()

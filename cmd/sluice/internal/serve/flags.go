@@ -66,7 +66,7 @@ func (f *serveFlags) Define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed answers 503, open allows all requests, local limits in the memory of this process")
 	flags.DurationVar(&f.DecisionTimeout, "decision-timeout", time.Second, "how long a decision may take; after that the store counts as failed")
 	flags.DurationVar(&f.CircuitOpenAfter, "circuit-open-after", time.Second, "circuit breaker: when the store has failed for this time, decisions fail at once, without waiting for --decision-timeout, until a probe succeeds; 0s turns it off")
-	flags.DurationVar(&f.DenialCacheTTL, "denial-cache-ttl", time.Second, "how long a denial is cached; a key that was reset or refunded may still be denied for this time; 0s caches nothing")
+	flags.DurationVar(&f.DenialCacheTTL, "denial-cache-ttl", time.Second, "how long a denial is cached; a key that was reset or refunded may still be denied for up to twice this time; 0s caches nothing")
 
 	flags.DurationVar(&f.ShutdownDelay, "shutdown-delay", 5*time.Second, "how long to keep serving after SIGTERM, while /readyz answers 503, before the listeners close")
 	flags.DurationVar(&f.Drain, "drain", 10*time.Second, "how long requests in flight may take after --shutdown-delay, or after SIGINT")
