@@ -148,8 +148,8 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 }
 
 // Reset deletes the states of the input under all rules that apply to it, so all their units are available again. Other limiters, in
-// this process too, can deny from their caches for up to twice Options.DenialCacheTTL, and can use calls bought with Options.Prepay. If
-// the store fails, Reset returns the error under every Options.OnFailure. Nothing was reset then, unless the error is
+// this process too, can deny from their caches for up to twice Options.DenialCacheTTL, and can use calls bought with Options.Prepay.
+// If the store fails, Reset returns the error under every Options.OnFailure. Nothing was reset then, unless the error is
 // [storage.ErrOutcomeUnknown].
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)

@@ -235,7 +235,9 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 	}
 	most := int64(math.MaxInt64)
 	for i := range d.Results {
-		most = min(most, d.Results[i].Limit/one[i].Cost/prepay.Share)
+		if r := &d.Results[i]; r.Err == nil { // otherwise it is a shadow rule without a Limit
+			most = min(most, r.Limit/one[i].Cost/prepay.Share)
+		}
 	}
 	l.purses.mu.Lock()
 	defer l.purses.mu.Unlock()

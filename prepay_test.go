@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -527,11 +528,13 @@ func TestAFailureDuringPrepayIsChargedForOneCall(t *testing.T) {
 	})
 }
 
-// A shadow rule denies as many calls as without Prepay.
+// A shadow rule denies as many calls as without Prepay, and one that fails makes no round trips.
 func TestShadowRulesUnderPrepay(t *testing.T) {
-	rules := rulesOf("fixedwindow 10000/h", "fixedwindow 100/h")
-	rules[1].Shadow = true
-	l := newLimiter(t, prepay, newDistantStore(0), rules...)
+	broken := altered{mustPolicy("fixedwindow 100/h"), func(*algo.Result) error { return algo.ErrState }}
+	rules := append(rulesOf("fixedwindow 10000/h", "fixedwindow 100/h"), sluice.Rule[call]{Name: "broken", Policy: broken})
+	rules[1].Shadow, rules[2].Shadow = true, true
+	store := newDistantStore(0)
+	l := newLimiter(t, prepay, store, rules...)
 	denied := 0
 	for range 200 {
 		d := must(t)(l.Allow(background, ann))
@@ -544,6 +547,7 @@ func TestShadowRulesUnderPrepay(t *testing.T) {
 		}
 	}
 	require.Equal(t, 100, denied)
+	require.Less(t, store.trips.Load(), int64(50))
 }
 
 func TestPrepayWithoutRulesThatApply(t *testing.T) {

@@ -27,7 +27,7 @@ type waitQueues struct {
 type waitQueue struct {
 	waiters list.List    // of *waiter, by arrival
 	asking  int          // the calls that left waiters to ask the store, and have no decision yet
-	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions, since the last pass
+	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions
 	rule    string       // the rule that denied the head last
 	asked   time.Time    // when it was denied
 	until   time.Time    // the head asks the store then, once asking is 0
@@ -183,8 +183,8 @@ func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	}
 }
 
-// wait returns nil when the waiter must ask the store, at once if it is in no queue, or the error of ctx. It returns at once if the head asks after the
-// deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
+// wait returns nil when the waiter must ask the store, at once if it is in no queue, or the error of ctx. It returns at once if the
+// head asks after the deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
 func (s *waitQueues) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
 	for {
 		s.mu.Lock()
@@ -274,7 +274,6 @@ func (q *waitQueue) note(d *Decision) {
 // allowed, at the earliest.
 func (q *waitQueue) pass() (wait time.Duration) {
 	left := q.least
-	q.least = nil
 	for q.waiters.Len() > 0 {
 		w := q.head()
 		wait, fits := w.take(left)
@@ -287,8 +286,9 @@ func (q *waitQueue) pass() (wait time.Duration) {
 	return 0
 }
 
-// ask takes the head out of the waiters, because it asks the store.
+// ask takes the head out of the waiters, because it asks the store. What earlier decisions left does not count any more.
 func (q *waitQueue) ask() {
+	q.least = nil
 	q.waiters.Remove(q.waiters.Front()).(*waiter).place = nil
 	q.asking++
 }

@@ -562,6 +562,27 @@ func TestWaitDoesNotRelyOnUnitsThatOthersTook(t *testing.T) {
 	})
 }
 
+// Another process takes most of the units that were left. The calls that were denied get those of the next window together.
+func TestWaitServesAllDeniedCallsInTheNextWindow(t *testing.T) {
+	for range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(5 * time.Millisecond)
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
+			other := newLimiter(t, sluice.Options[call]{}, store.Store, rulesOf("fixedwindow 5/m")...)
+			must(t)(l.AllowN(background, ann, 5))
+			order := arrive(5, func(int) error { _, err := l.Wait(background, ann); return err })
+			for len(order()) == 0 {
+				elapse(time.Millisecond)
+			}
+			must(t)(other.AllowN(background, ann, 3))
+			elapse(10 * time.Millisecond)
+			require.Len(t, order(), 2)
+			elapse(time.Minute + time.Second)
+			require.Len(t, order(), 5)
+		})
+	}
+}
+
 // After a denial, calls that always overlap still ask at the same time if units are left.
 func TestWaitAsksInParallelAfterADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

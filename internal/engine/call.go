@@ -40,7 +40,7 @@ func (c *call) conclude(err error) (retry bool, _ error) {
 	}
 	lostBefore, lost := c.lost, !errors.Is(err, storage.ErrNotApplied)
 	c.lost = lostBefore || lost
-	ends := !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite)) || lost && (lostBefore || c.givesBack())
+	ends := errors.Is(err, storage.ErrPartialWrite) || !isTemporary(err) && !lost || lost && (lostBefore || c.givesBack())
 	givesUp := c.FailFast && isUnreachable(err) && time.Since(c.began) >= failFastAfter
 	if ends || givesUp {
 		return false, c.outcome(err)

@@ -74,8 +74,9 @@ func New(store storage.Store, o Options) *Engine {
 	return e
 }
 
-// Decide decides the request and stores what it changes, all of it or nothing. attempts is how often it was evaluated. The errors are those of package storage, an
-// error of the evaluator (nothing was stored), the error of the context, or a permanent error of the store.
+// Decide decides the request and stores what it changes, all of it or nothing. attempts is how often it was evaluated. The errors are
+// those of package storage, an error of the evaluator (nothing was stored), the error of the context, or a permanent error of the
+// store.
 func (e *Engine) Decide(ctx context.Context, r *Request) (attempts int, err error) {
 	r.keys = keysOf(r.Items)
 	switch {

@@ -149,11 +149,11 @@ func TestPartialWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
 		n := 0
 		b.store.after = func([]string) error {
 			if n++; n >= b.write() {
-				return errors.Join(storage.ErrPartialWrite, errLost)
+				return errors.Join(storage.ErrPartialWrite, errRefused)
 			}
 			return nil
 		}
-		c := b.failed(b.decide(newCall(counter(9), "a", "b")), storage.ErrOutcomeUnknown, storage.ErrPartialWrite)
+		c := b.failed(b.decide(newCall(counter(9), "a", "b")), storage.ErrOutcomeUnknown, storage.ErrPartialWrite, storage.ErrUnavailable)
 		require.Zero(b, c.took)
 	})
 }
@@ -374,3 +374,14 @@ func pay(b *fixture, random *rand.Rand, timeout time.Duration, paid *ledger) {
 }
 
 var program *algo.Program = counter(limit)
+
+// The caller must not read the request, which a hanging round trip can still use.
+func TestResetThatFailsReportsNoRecord(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{}, func(b *fixture) {
+		b.store.put("k", "x")
+		b.store.after = onTrip(b.write(), errLost)
+		existed, err := b.engine.Reset(background, "k")
+		require.ErrorIs(b, err, storage.ErrOutcomeUnknown)
+		require.False(b, existed)
+	})
+}

@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Reset deletes the record of a stored key, and reports whether there was one, if err is nil. Its errors are those of Decide, and storage.ErrKey.
+// Reset deletes the record of a stored key, and reports whether there was one. Its errors are those of Decide, and
+// storage.ErrKey. With an error existed is false, because a round trip may still use the request.
 func (e *Engine) Reset(ctx context.Context, key string) (existed bool, err error) {
 	r := &Request{
 		Items:     []driver.Item{{Key: driver.RuleKey{Rule: key}}}, // its text is the key
@@ -15,7 +16,7 @@ func (e *Engine) Reset(ctx context.Context, key string) (existed bool, err error
 		Evaluator: deletion{},
 	}
 	_, err = e.Decide(ctx, r)
-	return r.Items[0].Next.Verb == driver.Delete, err
+	return err == nil && r.Items[0].Next.Verb == driver.Delete, err
 }
 
 // deletion deletes the records of a request.

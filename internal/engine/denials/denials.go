@@ -1,5 +1,5 @@
 // Package denials is the denial cache: the states that denied requests were evaluated on. An outdated state can deny too
-// long, for at most the TTL of the cache.
+// long, for at most twice the TTL of the cache.
 package denials
 
 import (
