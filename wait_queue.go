@@ -286,7 +286,7 @@ func (q *waitQueue) pass() (wait time.Duration) {
 	return 0
 }
 
-// ask takes the head out of the waiters, because it asks the store. What earlier decisions left does not count any more.
+// ask takes the head out of the waiters, because it asks the store. It forgets the units that earlier decisions left.
 func (q *waitQueue) ask() {
 	q.least = nil
 	q.waiters.Remove(q.waiters.Front()).(*waiter).place = nil

@@ -12,7 +12,7 @@ type index struct {
 // firstIndex is the number of slots of the smallest index. Each larger one has half as many slots more.
 const firstIndex = 10
 
-// newIndex returns an index of all entries with a number of slots. None is free, because an index grows only if there are more
+// newIndex returns an index of all entries, with a number of slots. No entry is free, because an index grows only if there are more
 // entries than ever before.
 func newIndex(slots int, all *entries) index {
 	x := index{make([]uint32, slots), 1<<bits.Len(uint(slots)) - 1}

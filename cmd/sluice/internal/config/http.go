@@ -41,8 +41,8 @@ func (f *File) clientIP(ipv6Bits int) httplimit.ClientIP {
 	return httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: ipv6Bits}
 }
 
-// Client returns the function that returns the address of the client that sent a request, which is not valid if there is none, or if
-// a trusted proxy sent something else in place of it.
+// Client returns the function that finds the address of the client of a request. The address is not valid if there is none, or if a
+// trusted proxy sent something that is no address.
 func (f *File) Client() (func(*http.Request) netip.Addr, error) {
 	const all = 128 // bits
 	check, err := f.clientIP(all).Check()
@@ -70,7 +70,7 @@ func (r *Rule) http(ip key, client func(*http.Request) netip.Addr, unknown int64
 	if !r.IsForAll() {
 		rule.Policy = nil
 		rule.PolicyFor = func(req *http.Request) (algo.Policy, error) {
-			if r.For(req.Method, req.URL) && !r.Except.has(req, client) {
+			if r.selects(req, client) {
 				return r.Policy, nil
 			}
 			return nil, sluice.Skip
@@ -172,7 +172,12 @@ func (r *Rule) Applies(req *http.Request, client func(*http.Request) netip.Addr)
 		_, found := f.optionalKey()(req)
 		return !found
 	}
-	return r.For(req.Method, req.URL) && !r.Except.has(req, client) && !(r.Missing == MissingSkip && slices.ContainsFunc(r.MayLack(), lacks))
+	return r.selects(req, client) && !(r.Missing == MissingSkip && slices.ContainsFunc(r.MayLack(), lacks))
+}
+
+// selects reports whether the method, the path and the client of a request are among those of the rule.
+func (r *Rule) selects(req *http.Request, client func(*http.Request) netip.Addr) bool {
+	return r.For(req.Method, req.URL) && !r.Except.has(req, client)
 }
 
 // IsForAll reports whether the rule applies to requests with any method, path and address.

@@ -76,10 +76,13 @@ func (f *forwarding) clean(r *http.Request) {
 	dropForged(r.Header, f.headers, func(name string) bool { return !trusted || f.file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
 }
 
-// oneOfEach returns the cookies with one cookie of each key, and without its other spellings. Of several cookies with one name, some programs
-// read the first, and others the last. Some read a value that the rules cannot read, and PHP reads my.session as my_session. ASP.NET Core
-// also reads a cookie after a comma in the value of another one, in any letter case, Python's http.cookies after a space, and old versions of
-// Werkzeug after a name that is empty.
+// oneOfEach returns the cookies, but only one of each key, because programs read cookies in different ways:
+//
+//   - If several cookies have one name, some programs read the first, and others the last.
+//   - Some programs read a value that the rules cannot read.
+//   - PHP reads my.session as my_session.
+//   - ASP.NET Core finds a cookie after a comma in the value of another one, and ignores letter case.
+//   - Python's http.cookies finds one after a space, and old versions of Werkzeug after an empty name.
 func (f *forwarding) oneOfEach(cookies string) string {
 	if len(f.cookies) == 0 {
 		return cookies
@@ -122,8 +125,8 @@ func (f *forwarding) tell(r *httputil.ProxyRequest) {
 // dropForged removes headers that mislead the upstream, if forged returns true for the name in lower
 // case. It always removes names with other punctuation than -, such as X_Real_IP. Programs that read
 // headers from environment variables (CGI, WSGI) treat them as equal. No proxy writes them, except for
-// SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY. Of the headers in keys it keeps the first
-// line and no other spellings, because programs could read another key there than the rule.
+// SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY. It keeps only the first line of each
+// header in keys, and no other spellings, because programs could read another key there than the rule.
 func dropForged(h http.Header, keys map[string][]string, forged func(name string) bool) {
 	for name, lines := range h {
 		plain := plainName(name)
