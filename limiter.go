@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -68,11 +69,12 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	if store == nil {
 		store, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
 	}
+	if v := reflect.ValueOf(store); v.Kind() == reflect.Pointer && v.IsNil() { // as a function returns that also returned an error
+		return nil, fmt.Errorf("sluice: the store is a nil %T; check the error of the function that returned it, or pass a plain nil for a store of this limiter alone", store)
+	}
 	l.store = store
 	if m, ok := store.(*memory.Store); ok {
-		if l.memory = m; m == nil {
-			return nil, errors.New("sluice: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
-		}
+		l.memory = m
 		return l, nil
 	}
 	l.engine = engine.New(store, engine.Options{

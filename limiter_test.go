@@ -27,6 +27,7 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -491,9 +492,11 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 		_, err := o.New(nil)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := sluice.For((*memory.Store)(nil), rulesOf("gcra 1/m")...)
-	require.ErrorContains(t, err, "the store is a nil *memory.Store")
-	_, err = sluice.New(nil, "")
+	for _, store := range []storage.Store{(*memory.Store)(nil), (*postgres.Store)(nil)} {
+		_, err := sluice.For(store, rulesOf("gcra 1/m")...)
+		require.ErrorContains(t, err, fmt.Sprintf("the store is a nil %T; check the error", store))
+	}
+	_, err := sluice.New(nil, "")
 	require.EqualError(t, err, "sluice: rule 0 has no policy; set Spec, Policy or PolicyFor", "an empty spec is not an empty name")
 }
 
