@@ -28,7 +28,7 @@ elseif op == 'charge' then
 elseif cost > limit or cost > limit - used then
   return 0, state
 else
-  times = min(times, floor((limit - used) / cost))
+  if times > 1 then times = min(times, floor((limit - used) / cost)) end
   paid = cost * times
 end
 

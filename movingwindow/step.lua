@@ -65,7 +65,7 @@ else
     local overlap = min(weight, ceil((width - into) / grain))
     local left = limit - recent - ceil(trailing * overlap / weight)
     if cost > limit or cost > left then return 0, state end
-    times = min(times, floor(left / cost))
+    if times > 1 then times = min(times, floor(left / cost)) end
     cost = cost * times
   end
   n = max(1, n)

@@ -30,7 +30,7 @@ elseif op == 'charge' then
 elseif cost > burst or level + cost * unit > burst * unit then
   return 0, state
 else
-  times = min(times, floor((burst * unit - level) / (cost * unit)))
+  if times > 1 then times = min(times, floor((burst * unit - level) / (cost * unit))) end
   paid = cost * times
 end
 

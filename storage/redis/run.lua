@@ -23,28 +23,35 @@ end
 -- reads that key again. _G.unpack takes fewer than 8000 values.
 local found, states = n > 1 and n < 1000 and call('MGET', _G.unpack(KEYS)) or {}, {}
 for i = 1, n do
-  local value = found[i] or pcall('GET', KEYS[i])
+  local value = found[i]
   if not value then
-    found[i], states[i] = false, ''
-  elseif value.err then
-    fail(i, value.err)
-    found[i] = false
-  else
-    found[i], states[i] = value, sub(value, 9)
+    value = pcall('GET', KEYS[i])
+    if value and value.err then
+      fail(i, value.err)
+      value = false
+    end
+    found[i] = value
+  end
+  if value then
+    states[i] = sub(value, 9)
     local last = byte(value, 8) -- of the version
     if not last or last == 0 and sub(value, 1, 8) == '\0\0\0\0\0\0\0\0' then fail(i, 'NORECORD') end
+  else
+    states[i] = ''
   end
 end
 
 -- Decide each request: first all its uses, then change all their states or none.
 local ttls, denied = {}, nil -- ttls has the changed keys, and denied those whose TTLs the limiter needs
-local head, changes = { pack('>I8', now) }, {} -- changes has a key, a state and a TTL for each change of a request
+local head, requests = { pack('>I8', now) }, 1
+local undo = {} -- has a key, its state and its TTL before each change of a request that can still deny
 while at <= size do
-  local start, outcome, allowed, last, changed = at, 0, true, 0, 0
+  local start, outcome, allowed, last, changed, several = at, 0, true, 0, 0, false
   local fewest, longest, most = nil, 0, nil -- the fewest steps of a use that is no shadow, the most of any, and how many all allow
   while last == 0 do
     local key, number, op, shadow, times, cost
     key, number, op, shadow, last, times, cost, at = unpack('>I4I2BBBI4I8', all, at)
+    if last == 0 then several = true end
     if failed and failed[key] then
       allowed = false
     elseif outcome >= 0 then
@@ -55,8 +62,11 @@ while at <= size do
         if steps > longest then longest = steps end
         if shadow == 0 and (not fewest or steps < fewest) then fewest = steps end
         if next ~= state then
-          changes[changed + 1], changes[changed + 2], changes[changed + 3] = key, next, ttl or 0
-          changed = changed + 3
+          if several then
+            undo[changed + 1], undo[changed + 2], undo[changed + 3] = key, state, ttls[key] or false
+            changed = changed + 3
+          end
+          states[key], ttls[key] = next, ttl or 0
         end
       elseif steps == 0 then
         denied = denied or {}
@@ -66,16 +76,17 @@ while at <= size do
         outcome = steps
       end
     end
-    if last == 1 and allowed and outcome > 0 and fewest and longest > fewest then -- decide the request again
-      at, outcome, last, changed, longest, most = start, 0, 0, 0, 0, fewest
+    if last == 1 then
+      local again = allowed and outcome > 0 and fewest and longest > fewest
+      if not allowed then outcome = min(outcome, 0) end
+      if again or outcome <= 0 then
+        for i = 1, changed, 3 do states[undo[i]], ttls[undo[i]] = undo[i + 1], undo[i + 2] end
+      end
+      if again then at, outcome, last, changed, longest, most = start, 0, 0, 0, 0, fewest end
     end
   end
-  if not allowed then outcome = min(outcome, 0) end
-  for i = 1, allowed and outcome >= 0 and changed or 0, 3 do
-    local key = changes[i]
-    states[key], ttls[key] = changes[i + 1], changes[i + 2]
-  end
-  head[#head + 1] = outcome == 1 and '\0\0\0\1' or pack('>i4', outcome) -- 1 is the common case
+  requests = requests + 1
+  head[requests] = outcome == 1 and '\0\0\0\1' or pack('>i4', outcome) -- 1 is the common case
 end
 
 -- The first write may raise an error, because nothing is written yet. Later writes must not. Redis
@@ -86,6 +97,7 @@ for i = 1, n do
   local ttl, next, reply = ttls[i], states[i], nil
   if ttl and next == '' then
     reply = found[i] and write('DEL', KEYS[i])
+    if type(reply) == 'number' then reply, write = nil, pcall end
   elseif ttl then
     local px = ceil((ahead + ttl) / 1000) + margin
     if ttl == 0 or px >= 3155760000000 then -- 100 years
@@ -95,8 +107,10 @@ for i = 1, n do
       reply = write('PSETEX', KEYS[i], text, version .. next)
     end
   end
-  if reply then write = pcall end
-  if type(reply) == 'table' and reply.err then fail(i, 'WRITE ' .. reply.err) end
+  if reply then
+    write = pcall
+    if reply.err then fail(i, 'WRITE ' .. reply.err) end
+  end
 end
 
 found[n + 1] = concat(head)
