@@ -211,8 +211,8 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // Call release when the work has ended. It also cancels held, unless nothing is held: then held is ctx. It is never nil, and
 // can be called again. If the store fails then, the units return after their TTL.
 //
-// If ctx is cancelled, Hold still waits for the decision, so that units that were taken can be released. At the deadline of ctx
-// it returns. The error then wraps [storage.ErrOutcomeUnknown], and the units return after their TTL.
+// If ctx is cancelled, Hold still waits for the decision, to release units that were taken. At the deadline of ctx it fails
+// with [storage.ErrOutcomeUnknown], and the units return after their TTL.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
 	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is
 	held, release, err = l.hold(ctx, in, &d)

@@ -18,20 +18,24 @@ import (
 
 // Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
 //
-// A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write.
-// Otherwise nothing is charged. Several rules can have the same key or limit.
+// A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write. Otherwise
+// nothing is charged.
 //
 // An error means that the limiter could not decide. Only Wait and WaitN also return one if the wait would be too long.
-// Options.OnFailure can turn the first two, and other errors of the database, into a Degraded decision:
+// Options.OnFailure can turn the first four, and other errors of the database, into a Degraded decision:
 //
 //   - [storage.ErrOutcomeUnknown]: the call may have been charged. Check for it first, because it can also wrap others of this
 //     list.
-//   - [storage.ErrUnavailable], [storage.ErrContended] and [storage.ErrOverloaded]: nothing was charged.
-//   - [storage.ErrKey]: nothing was charged; see Options.Group.
+//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open.
+//   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout.
+//   - [storage.ErrOverloaded]: too many calls wait for the store.
+//   - [storage.ErrKey]: the keys are on different servers; see Options.Group.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call may have been charged.
 //   - [algo.ErrCost]: the number of calls is below 1.
 //   - [RuleError]: a rule could not decide.
 //   - The error of the context.
+//
+// After ErrUnavailable, ErrContended, ErrOverloaded and ErrKey nothing was charged.
 //
 // A call may notice that its context is cancelled only when the store answers, or at its deadline.
 type Limiter[T any] struct {

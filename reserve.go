@@ -150,8 +150,8 @@ func (r *Reservation[T]) useOf(rule string) *use {
 //   - If the decision of Reserve is Degraded, Settle charges the full actual cost, because the store usually has not recorded
 //     the estimate. If its Err is storage.ErrOutcomeUnknown, this may charge twice.
 //
-// If the store fails, Settle returns an error, or a Degraded decision under FailOpen and FailLocal. You can then call it again,
-// but after [storage.ErrOutcomeUnknown] this can make the correction twice.
+// After an error or a Degraded decision, Settle can be called again. After [storage.ErrOutcomeUnknown] this can make the
+// correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, costError(fmt.Sprintf("sluice: Settle takes 0 calls or more, got %d", actual))

@@ -16,9 +16,8 @@ import (
 // Rule applies a policy to the keys of inputs. Its functions are called once for each call. They must be safe for concurrent
 // use, and must not block: look up the plan of a customer before the call, and put it into the input.
 type Rule[T any] struct {
-	// Name is part of the stored key, and differs within a limiter. Limiters on one store share the states of rules with the same
-	// name. If you change the limit, used units stay used. If you change the algorithm, all units are available again; see
-	// compose.Kind.
+	// Name is part of the stored key. Limiters on one store share the states of rules with the same name. If you change the limit,
+	// used units stay used. If you change the algorithm, all units are available again; see compose.Kind.
 	Name string
 	// Key returns the key of an input, such as its address: any bytes, of any length. Each key has its own limit. Nil means one
 	// limit for all inputs.
@@ -27,9 +26,9 @@ type Rule[T any] struct {
 	Spec string
 	// Policy is the policy for all inputs.
 	Policy algo.Policy
-	// PolicyFor returns the policy for an input, for example by plan, or [Skip] as the error if the rule does not apply. With
-	// another error, or a nil policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of the same kind
-	// share the state of a key; see compose.Kind. So for limits by route, Key must return the route too.
+	// PolicyFor returns the policy for an input, or [Skip] as the error if the rule does not apply. With another error, or a nil
+	// policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of the same kind share the state of a
+	// key; see compose.Kind. So for limits by route, Key must return the route too.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. Nil means 1. A cost of 0 makes the call free, and one below 0 is
 	// an error.

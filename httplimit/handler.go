@@ -33,8 +33,8 @@ type Options struct {
 	// written are those of [Response], and [ResponseTo] returns its header. If Settle panics or returns a negative number, or if
 	// the store fails, one call stays charged.
 	Settle func(r *http.Request, status int, written int64) int64
-	// SettleRules calls the Cost of each rule again after the response, for what the request costs in the end. Cost can tell the
-	// two calls apart by [ResponseTo]. A rule without Cost is not corrected.
+	// SettleRules calls the Cost of each rule again after the response, for the final cost. Cost can tell the two calls apart by
+	// [ResponseTo]. A rule without Cost is not corrected.
 	SettleRules bool
 }
 

@@ -35,8 +35,7 @@ func KeyByPattern() OptionalKey {
 }
 
 // KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, and on a client without the default
-// port of the scheme. On a server, the client chooses the host and the port. Requests without a host (HTTP/1.0) share the empty
-// key.
+// port of the scheme. On a server, the client chooses the host and the port. Without a host, as in HTTP/1.0, the key is empty.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, "" // on a server
 	if r.URL != nil && r.URL.Host != "" {

@@ -22,10 +22,10 @@ import (
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
-// The field RateLimit of a response reports r, the number of remaining requests, and t, the time until there are more.
-// Transport sends at most r more requests, and then one after each t, or each minute if t is longer. After the first response,
-// the server denies no request. This holds if the limit counts requests, no other client shares it, all routes report it, the
-// Limiter delays no request, and each response arrives within a second.
+// If the field RateLimit of a response reports that r requests remain, and more after a time t, Transport sends at most r more
+// requests. Then it sends one after each t, or each minute if t is longer. After the first response, the server denies no
+// request. This holds if the limit counts requests, no other client shares it, all routes report it, the Limiter delays no
+// request, and each response arrives within a second.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit: for its Retry-After, or else the t of its
 // RateLimit, but at most an hour. If it has neither, or none above 0, Transport backs off exponentially from 1 second. After a
