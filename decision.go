@@ -30,7 +30,7 @@ type Decision struct {
 	// Cached reports a denial from the denial cache. Its RetryAfter ignores what other limiters did meanwhile.
 	Cached bool
 	// Prepaid reports that the call was bought ahead; see [Prepay]. The other fields are those of the purchase, so Remaining does
-	// not count bought calls.
+	// not include bought calls.
 	Prepaid bool
 	// Degraded reports that the store failed and Options.OnFailure decided.
 	Degraded bool

@@ -67,8 +67,8 @@
 // On PostgreSQL and Redis, one round trip decides all waiting calls. docs/operation.md has the exceptions, and describes outages,
 // lost replies and clocks. If a reply is lost, a call can be charged twice, or be denied although it was charged.
 //
-// In memory, a direct call of Allow with up to three rules does not allocate, unless one is a calendar or a penalty, or the decision
-// escapes to the heap.
+// In memory, a direct call of Allow does not allocate unless the decision escapes. The limiter must have at most three rules, and
+// no calendar or penalty.
 //
 // # Tests
 //

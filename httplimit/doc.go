@@ -30,8 +30,8 @@
 //
 // # Requests in flight
 //
-// Under an inflight rule, a request holds its units until the next handler returns or panics, even if the client is gone earlier, or
-// a hijacked connection stays open longer. If the units are lost, the request's context ends with a cause that wraps
+// Under an inflight rule, a request holds its units until the next handler returns or panics. This holds even if the client is gone
+// earlier, or a hijacked connection stays open longer. If the units are lost, the request's context ends with a cause that wraps
 // [sluice.ErrHoldLost]. A slow store delays the release and the end of the response, for at most sluice.Options.Timeout.
 //
 // # Cost known after the response

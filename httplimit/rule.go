@@ -29,7 +29,8 @@ func KeyByPathValue(wildcard string) OptionalKey {
 }
 
 // KeyByPattern returns the OptionalKey that is the Pattern of the request, such as "GET /orders/{id}". It is missing if the
-// router does not set it as http.ServeMux does, or if the limiter is in front of the router.
+// limiter is in front of the router, or if the router does not set it as http.ServeMux does. For such a router, write an
+// OptionalKey of your own.
 func KeyByPattern() OptionalKey {
 	return func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
 }
