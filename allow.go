@@ -24,7 +24,7 @@ func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
 	return d, err
 }
 
-// AllowN decides whether n calls are allowed now, all or none. If they are, each rule charges n times its Cost. n is at least 1.
+// AllowN decides whether n calls are allowed now, all or none. If they are, each rule charges n times its Cost.
 func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	d.Results = new(inlineResults)[:]
 	err = l.allow(ctx, in, n, &d)
@@ -51,11 +51,11 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 	return err
 }
 
-// AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under every rule. n is at least 1.
+// AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under every rule.
 //
-// The decision is that of AllowN for the allowed calls. If calls is 0, it is the denial of one call. A shadow rule charges as many
-// of the allowed calls as it would allow. If these are not all, its result is a denial, and its Paid says how many units it
-// charged. With FailOpen, all n calls are allowed while the store fails.
+// The decision is that of AllowN for the allowed calls or, if there are none, the denial of one call. A shadow rule charges as
+// many of the allowed calls as it would allow. If these are not all, its result is a denial. While the store fails, FailOpen
+// allows all n calls.
 func (l *Limiter[T]) AllowUpTo(ctx context.Context, in T, n int64) (calls int64, d Decision, err error) {
 	d, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
 		if n < 1 {
@@ -79,22 +79,17 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 	return l.WaitN(ctx, in, 1)
 }
 
-// WaitN waits until n calls are allowed, first come, first served. n is at least 1.
+// WaitN waits until n calls are allowed. Within one Limiter, calls with the same keys under the same enforced rules are served
+// first come, first served. Only the first of them asks the store; it sleeps for RetryAfter by the clock of the machine. Other
+// calls, and other processes, compete with it. If the burst is smaller than what is refilled in two round trips, waiting calls
+// get less than the rate.
 //
-// WaitN decides like AllowN. After a denial it sleeps for RetryAfter, by the clock of the machine, and asks the store again. Calls
-// that come meanwhile with the same keys under the same enforced rules wait behind it, and do not ask the store. So waiting calls
-// take at most one round trip for each allowed call, unless they need more than one unit, or compete with others: with AllowN, other
-// rules, other limiters or other processes. If the burst is smaller than what is refilled in two round trips, such as burst=10 of
-// 1000/s with round trips of 10 ms, waiting calls get less than the rate. If the store fails, each call asks by itself.
+// If RetryAfter ends after the deadline of ctx, WaitN returns the denial at once, with an error that wraps
+// [context.DeadlineExceeded]. If no wait helps, the error also wraps [ErrExceedsCapacity]. Nothing was charged then. Behind
+// another call, the decision has only Rule and RetryAfter.
 //
-// WaitN returns the denial at once, with an error that wraps [context.DeadlineExceeded], if RetryAfter ends after the deadline of
-// ctx. A call behind others uses the RetryAfter of the first one, and its decision then has only that Rule and RetryAfter. If no
-// wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged. Other errors are those of AllowN;
-// see [Limiter]. Rules such as "inflight 20 ttl=30s" or a penalty are refused with a RuleError: WaitN cannot release units, and
-// asking too early would begin a penalty.
-//
-// If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter, or if another call arrives at
-// least a second after its last denial.
+// WaitN refuses inflight and penalty rules with a RuleError: it cannot release units, and asking too early would begin a
+// penalty. If units come back early, as by a Refund, WaitN may notice only at the RetryAfter.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	w, err := l.newWaiter(ctx, in, n)
 	if err != nil {

@@ -15,15 +15,12 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Clear resets all keys of a rule: it deletes their records, so all units are available again. It also deletes those of a policy
-// of another kind under the rule's name. It returns the number of deleted records, even with an error. If a key cannot be reset,
-// Clear goes on with the others, unless the store is unavailable. If no rule has the name, it returns an error.
+// Clear resets all keys of a rule, also those of earlier policies under its name. It returns the number of deleted records,
+// even with an error. If a key cannot be reset, Clear goes on with the others, unless the store is unavailable.
 //
-// Clear deletes each record in its own write. It may miss a key that is created while it runs. It may not end if other calls
-// create keys faster than it deletes them, so give ctx a deadline. For other limiters see [Limiter.Reset].
-//
-// On Redis, Clear scans the whole database twice. In memory, the number includes expired records. If the store does not implement
-// [storage.Lister], the error wraps [errors.ErrUnsupported].
+// Each record is deleted in its own write, so Clear may miss a key that is created meanwhile. It may not end if keys are
+// created faster than it deletes them, so give ctx a deadline. For other limiters see [Limiter.Reset]. On Redis, Clear scans
+// the whole database twice. If the store does not implement [storage.Lister], the error wraps [errors.ErrUnsupported].
 func (l *Limiter[T]) Clear(ctx context.Context, rule string) (deleted int, err error) {
 	r := l.ruleOf(rule)
 	if r == nil {

@@ -14,30 +14,29 @@ var ErrSkew = errors.New("sluice: the stored states are ahead of the clock")
 // Decision is the answer of a [Limiter] to one call. The zero Decision allows nothing.
 type Decision struct {
 	Allowed bool
-	// Rule is the name of the rule that decided. On a denial it is the rule with the longest wait,
-	// otherwise the enforced rule with the least Remaining. It is empty if no enforced rule applied.
+	// Rule is the enforced rule with the longest wait or, if the call is allowed, with the least Remaining. It is empty if none
+	// applied.
 	Rule string
 	// RetryAfter is the time until the same call can be allowed, if no other call is charged. It is 0 if the call is allowed, and
 	// [algo.Never] if waiting does not help.
 	RetryAfter time.Duration
-	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule applied.
+	// Remaining is the least that is left under an enforced rule, or 0 if none applied.
 	Remaining int64
-	// Results has the results of the rules that applied, in their order. A rule whose Cost is 0 has none, except after a Reset.
+	// Results are those of the rules that applied, in their order. A rule whose Cost is 0 has none.
 	Results []RuleResult
-	// Skew is how far the latest time in the stored states was ahead of the clock that decided, or 0.
+	// Skew is how far the latest stored state was ahead of the clock, or 0.
 	Skew time.Duration
 
-	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other limiters did meanwhile.
+	// Cached reports a denial from the denial cache. Its RetryAfter ignores what other limiters did meanwhile.
 	Cached bool
-	// Prepaid reports that the call was bought ahead; see Options.Prepay. The other fields are those of the purchase.
-	// Remaining leaves out the calls that this process has bought and not used yet.
+	// Prepaid reports that the call was bought ahead; see [Prepay]. The other fields are those of the purchase, so Remaining does
+	// not include bought calls.
 	Prepaid bool
 	// Degraded reports that the store failed and Options.OnFailure decided.
 	Degraded bool
-	// Err is a problem that did not prevent the decision: the failure of the store if
-	// Degraded is set, or ErrSkew.
+	// Err did not prevent the decision: it is the error of the store if Degraded is set, or ErrSkew.
 	Err error
-	// At is the time of the decision, by Options.Clock or the clock of the store. It is zero if no rule decided.
+	// At is the time of the decision. It is zero if no rule decided.
 	At time.Time
 	// Attempts is how often the rules were evaluated: more than once after conflicts and lost replies.
 	Attempts int
@@ -45,30 +44,30 @@ type Decision struct {
 
 // RuleResult is the result of one rule.
 type RuleResult struct {
-	Rule        string      // the name of the rule
-	Key         string      // the key that Rule.Key returned
+	Rule        string
+	Key         string      // from Rule.Key
 	Policy      algo.Policy // of the rule, or from PolicyFor; after a renewal or release of held units, that of algo.Holder.Held
-	Shadow      bool        // the rule is not enforced
-	held        bool        // Policy is one that algo.Holder.Held returned
-	moved       bool        // the state was moved to the time of the decision; see callMoved
-	Err         error       // why a shadow rule could not decide; Result is zero then, except for Cost
-	algo.Result             // Cost is that of all calls of the decision under this rule
+	Shadow      bool
+	held        bool  // Policy is one that algo.Holder.Held returned
+	moved       bool  // the state was moved to the time of the decision; see callMoved
+	Err         error // why a shadow rule could not decide; Result is zero then, except for Cost
+	algo.Result       // Cost is that of all calls of the decision under this rule
 }
 
 // Event describes one operation to Options.Observer.
 type Event struct {
 	Op       Op
 	Outcome  Outcome
-	Decision Decision      // the decision that the caller gets
-	Err      error         // the error that the caller gets, or else Decision.Err
-	Duration time.Duration // how long the operation took
+	Decision Decision
+	Err      error // of the operation, or else Decision.Err
+	Duration time.Duration
 }
 
 // Op is an operation of a limiter.
 type Op string
 
-// The operations that an Observer sees. Wait, Reserve and Renew appear as allow, and Release as refund. Settle and SettleFor
-// appear as refund or charge, or not at all if there is nothing to correct. Clear appears as one reset, without results.
+// The operations that an Observer sees. Wait, Reserve and Renew appear as allow, Release as refund, and Clear as one reset without
+// results. Settle and SettleFor appear as refund or charge, or not at all if there is nothing to correct.
 const (
 	OpAllow  Op = "allow"
 	OpPeek   Op = "peek"
@@ -80,7 +79,7 @@ const (
 // opNames are the operations by their numbers in package driver.
 var opNames = [...]Op{driver.Allow: OpAllow, driver.Refund: OpRefund, driver.Charge: OpCharge, driver.Peek: OpPeek, driver.Reset: OpReset}
 
-// Outcome is the outcome of an operation. It can be the label of a metric.
+// Outcome is the outcome of an operation.
 type Outcome string
 
 // The outcomes.

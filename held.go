@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrHoldLost is the error of Renew if the held units are lost. It is also the cause of the context in Do, Hold and Keep.
+// ErrHoldLost is the error of Renew, and the cause of the context in Do, Hold and Keep, if the held units are lost.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
 // errNotRenewed is the cause if a renewal panics, for instance in an Observer or a policy of a user, or calls runtime.Goexit.
@@ -84,11 +84,11 @@ func (r *Reservation[T]) clearHeld() {
 	}
 }
 
-// Release gives the held units back, under rules such as "inflight 20 ttl=30s". The other rules stay charged. It does nothing if no
-// units are held: a second time, after Settle, or after the TTL.
+// Release gives the held units back, if there are any. Rules that hold none stay charged. Units that are not released return
+// after their TTL.
 //
-// If the store fails, Release returns the error and can be called again, unless the error wraps [storage.ErrOutcomeUnknown]. Units
-// that are not released return after their TTL. If ctx has ended, Release fails. After a request use [context.WithoutCancel].
+// After an error, Release can be called again, unless the error wraps [storage.ErrOutcomeUnknown]. If ctx has ended, Release
+// fails. After a request use [context.WithoutCancel].
 func (r *Reservation[T]) Release(ctx context.Context) error {
 	if r == nil {
 		return errNothingReserved
@@ -103,14 +103,11 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 	return r.release(ctx, items, &d)
 }
 
-// Renew holds the held units for another TTL from now on. If the TTL of a rule has passed, it renews none, and its error wraps
-// [ErrHoldLost]. If the store has lost units, for instance because somebody has reset the key, Renew takes them again. If too few are
-// left for that, it renews none, and its error wraps ErrHoldLost. A shadow rule does not cause this error, and its units are taken again
-// only together with those of other rules. Renew does nothing if no units are held.
+// Renew holds the held units, if there are any, for another TTL from now on. It takes units again that the store has lost, as
+// after a reset. If the TTL has passed, or too few units are left for that, it renews none, and its error wraps [ErrHoldLost].
+// A shadow rule does not cause this error.
 //
-// If the reply of the store to a renewal is lost, the next Renew may not find the units that it has renewed. It then takes others,
-// once, and the first ones return after their TTL. This can also happen to another reservation whose units were taken in the same
-// slot. If the error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
+// If the reply to a renewal is lost, units can be taken twice, also for another reservation. The surplus returns after the TTL.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil {
 		return errNothingReserved
@@ -197,9 +194,8 @@ func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, ite
 	return err
 }
 
-// Do calls f if the call is allowed, and holds its units under rules such as "inflight 20 ttl=30s" meanwhile, as [Limiter.Hold] does.
-// It releases them even if f panics. If the call is denied, Do returns the denial without an error. Other errors are those of Hold or
-// f.
+// Do calls f if the call is allowed, and holds its units under inflight rules meanwhile, as [Limiter.Hold] does. It releases
+// them even if f panics. A denial is not an error, so check Allowed. Other errors are those of Hold or f.
 func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
 	d, ctx, release, err := l.Hold(ctx, in)
 	if !d.Allowed {
@@ -209,15 +205,14 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 	return d, f(ctx)
 }
 
-// Hold decides one call like [Limiter.Allow]. If it is allowed, it holds its units under rules such as "inflight 20 ttl=30s" until
-// release is called, and renews them meanwhile. If they are lost, it cancels the context that it returns, with a cause that wraps
-// [ErrHoldLost].
+// Hold decides one call like [Limiter.Allow]. If it is allowed, Hold holds and renews its units under inflight rules until
+// release is called. If they are lost, it cancels held with a cause that wraps [ErrHoldLost].
 //
-// Call release when the work has ended. It is never nil. It also cancels the context, and can be called again. If the store fails
-// then, the units return after their TTL. If nothing is held, Hold returns ctx itself, and release does nothing.
+// Call release when the work has ended. It also cancels held, unless nothing is held: then held is ctx. It is never nil, and
+// can be called again. If the store fails then, the units return after their TTL.
 //
-// If ctx is cancelled before the decision arrives, Hold waits for it, so that units that were taken can be released. At the deadline of
-// ctx it does not wait: then the error wraps [storage.ErrOutcomeUnknown], and the units return after their TTL.
+// If ctx is cancelled, Hold still waits for the decision, to release units that were taken. At the deadline of ctx it fails
+// with [storage.ErrOutcomeUnknown], and the units return after their TTL.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
 	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is
 	held, release, err = l.hold(ctx, in, &d)
@@ -279,11 +274,11 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 	return r
 }
 
-// Keep renews the held units until stop is called or they are lost. If they are lost, it cancels the context that it returns, with
-// a cause that wraps [ErrHoldLost]. If no units are held, Keep returns ctx itself, and stop does nothing.
+// Keep renews the held units until stop is called. If they are lost, it cancels held with a cause that wraps [ErrHoldLost].
 //
-// stop also cancels the context, and can be called again. It releases nothing: call Reservation.Settle or Reservation.Release then,
-// not before. If a renewal panics, for instance in an Observer, Keep cancels the context, and stop panics.
+// stop also cancels held, unless nothing is held: then held is ctx. It can be called again. It releases nothing: call
+// Reservation.Settle or Reservation.Release after it. If a renewal panics, for instance in an Observer, held is cancelled, and
+// stop panics.
 func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop func()) {
 	if r == nil || !slices.ContainsFunc(r.uses, func(u use) bool { return !u.taken.IsZero() }) {
 		return ctx, doNothing

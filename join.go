@@ -6,13 +6,12 @@ import (
 	"reflect"
 )
 
-// Join returns a limiter with the rules of several limiters, in their order. It charges a call under all of them or under none. It
-// shares the records of the limiters, which can go on deciding by themselves.
+// Join returns a limiter with the rules of several limiters, in their order. It shares their records, and they can go on
+// deciding.
 //
-// The limiters must have the same store, the same Options.Clock and the same Options.Group, and the names of all rules must differ. A
-// limiter in a memory of its own can only be joined with itself. Join compares clocks and groups by their code, so it takes methods of
-// different values, and closures of the same code, for one. Do not join such limiters. The other options are those of the first
-// limiter. Join returns an error without limiters.
+// The limiters must have the same store, Options.Clock and Options.Group, and different names of rules. The other options are
+// those of the first one. Join compares functions by their code, so it takes two closures of the same code, or methods of two
+// values, for one. Do not join limiters that differ only in those.
 func Join[T any](limiters ...*Limiter[T]) (*Limiter[T], error) {
 	if len(limiters) == 0 {
 		return nil, errors.New("sluice: Join needs at least one limiter")

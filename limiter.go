@@ -20,26 +20,25 @@ import (
 // Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
 //
 // A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write. Otherwise
-// nothing is charged. Several rules can have the same key or limit.
+// nothing is charged.
 //
 // An error means that the limiter could not decide. Only Wait and WaitN also return one if the wait would be too long.
-// Options.OnFailure can turn the first four, and errors of the database such as a missing table, into a Degraded decision:
+// Options.OnFailure can turn the first four, and other errors of the database, into a Degraded decision:
 //
-//   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or late.
-//     Check for it first, because it can also wrap others of this list.
+//   - [storage.ErrOutcomeUnknown]: the call may have been charged. Check for it first, because it can also wrap others of this
+//     list.
 //   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open.
 //   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout.
 //   - [storage.ErrOverloaded]: too many calls wait for the store.
-//   - [storage.ErrKey]: in a Redis Cluster or Ring, the keys are on different servers; see Options.Group.
+//   - [storage.ErrKey]: the keys are on different servers; see Options.Group.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call may have been charged.
-//   - [algo.ErrCost]: n is below 1.
-//   - [RuleError]: a cost is below 0 ([algo.ErrCost]), PolicyFor failed, or the stored state is damaged ([algo.ErrState]) or of a
-//     later version of sluice ([algo.ErrStateVersion]).
+//   - [algo.ErrCost]: the number of calls is below 1.
+//   - [RuleError]: a rule could not decide.
 //   - The error of the context.
 //
 // After ErrUnavailable, ErrContended, ErrOverloaded and ErrKey nothing was charged.
 //
-// A call returns soon after its context ends, but it may notice a cancellation only when the store answers, or at its deadline.
+// A call may notice that its context is cancelled only when the store answers, or at its deadline.
 type Limiter[T any] struct {
 	options Options[T]
 	rules   []Rule[T]
@@ -51,8 +50,7 @@ type Limiter[T any] struct {
 	purses  *purses        // of calls that were bought ahead; nil without Options.Prepay
 }
 
-// New returns a limiter with these options. A nil store means the memory of this limiter. A limiter without rules allows every
-// call; the function [For] refuses to make one.
+// New is [For] with these options. Without rules, it returns a limiter that allows every call.
 func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -128,14 +126,12 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN decides like AllowN, but charges and stores nothing, so Remaining is not reduced. n is at least 1. To enforce a limit, use
-// AllowN.
+// PeekN decides like AllowN, but charges nothing, so Remaining is not reduced. To enforce a limit, use AllowN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Peek, in, n, l.rules)
 }
 
-// Refund gives back the cost of n calls under every rule that applies, at most until all units are
-// available. n is at least 1.
+// Refund gives back the cost of n calls, at most until all units are available.
 //
 // Refund does not know what was charged: under a shadow rule that would have denied, or after a Degraded decision, it was
 // nothing. To return exactly what was charged, use [Limiter.Reserve] and [Reservation.Settle].
@@ -143,22 +139,20 @@ func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error
 	return l.do(ctx, driver.Refund, in, n, l.rules)
 }
 
-// Charge takes the cost of n calls under every rule that applies, even if less is left. The rest is a debt, and calls are denied
-// until it is refilled. n is at least 1.
+// Charge takes the cost of n calls, even if less is left. The rest is a debt, and calls are denied until it is refilled.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Charge, in, n, l.rules)
 }
 
-// Reset deletes the states of the input under all rules that apply to it, so all their units are available again. Other limiters, in
-// this process too, can deny from their caches for up to twice Options.DenialCacheTTL, and can use calls bought with Options.Prepay.
-// If the store fails, Reset returns the error under every Options.OnFailure. Nothing was reset then, unless the error is
-// [storage.ErrOutcomeUnknown].
+// Reset deletes the states of the input under all rules that apply, so all its units are available again. Other limiters can
+// deny from their caches for up to twice Options.DenialCacheTTL, and can use calls bought with Options.Prepay. If the store
+// fails, Reset returns the error under every Options.OnFailure.
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
 
-// ResetRule is Reset for one rule. It calls no functions of the other rules. It returns an error if no rule has the name, and nil if
-// the rule does not apply to the input.
+// ResetRule is Reset for one rule. It calls no functions of the other rules. If the rule does not apply to the input, it does
+// nothing.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// LogValue implements [slog.LogValuer]. It has allowed, rule and remaining, and if set retry_after, cached, prepaid, degraded, attempts
-// (above 1), skew and err. It has no keys, not even in err, because they can be secret.
+// LogValue implements [slog.LogValuer]. It has the main fields that are set, but no keys, not even in err, because keys can be
+// secret.
 func (d Decision) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
 
 func (d *Decision) attrs() []slog.Attr {
@@ -34,7 +34,7 @@ func (d *Decision) attrs() []slog.Attr {
 	return attrs
 }
 
-// LogValue implements [slog.LogValuer]. It has op, outcome and duration, the fields of the decision, and Err.
+// LogValue implements [slog.LogValuer]. It has no keys, like that of Decision.
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("op", string(e.Op)), slog.String("outcome", string(e.Outcome)), slog.Duration("duration", e.Duration)}
 	if e.Outcome == Failed { // there is no decision

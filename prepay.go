@@ -17,14 +17,13 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Prepay buys calls ahead. For a busy key, one round trip buys up to Calls calls, which the process then allows from its memory for up
-// to For. Calls that are not used in that time stay charged. So calls can be allowed up to For later: in any interval x, the policy
-// admits at most Bound(x + For) units, with any number of processes.
+// Prepay buys calls for busy keys ahead. One round trip buys up to Calls calls of a key, which the process then allows from its
+// memory for up to For. Calls that are not used in that time stay charged. So any interval x admits at most Bound(x + For)
+// units.
 //
-// A process buys more with demand, 1, 2, 4 and so on, so a quiet key costs no more than without Prepay. It buys at most a
-// sixteenth of the capacity of a rule. If fewer calls are left than it wants, its next purchase is one call. Calls that were bought
-// ahead are used by Allow, Do, Hold, the middleware, and AllowN with n = 1. Wait, Reserve, AllowUpTo and a larger n always ask the
-// store. Prepay has no effect with a store in memory, and a limiter with Prepay takes no rule such as "inflight 20 ttl=30s".
+// A purchase grows with demand, so a quiet key costs no more than without Prepay. It is at most a sixteenth of the capacity of
+// a rule. Only Allow, Do, Hold, the middleware, and AllowN with n = 1 use bought calls. A limiter with Prepay refuses inflight
+// rules. Prepay has no effect with a store in memory.
 type Prepay struct {
 	Calls int           // the most calls of one purchase, up to 1048576; 0 turns Prepay off
 	For   time.Duration // from 1ms to 1m, counted from before the purchase is sent

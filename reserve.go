@@ -21,8 +21,7 @@ var ErrSettled = errors.New("sluice: reservation is settled already")
 
 var errNothingReserved = errors.New("sluice: there is no reservation, because the calls were denied or Reserve failed; use it only if Decision.Allowed is true")
 
-// Reservation is an estimated cost that was charged, and units that are held under rules such as "inflight 20 ttl=30s". Use it in one
-// goroutine at a time.
+// Reservation is an estimate that was charged, and units that are held under inflight rules. Use it in one goroutine at a time.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
@@ -47,15 +46,14 @@ type use struct {
 	hold
 }
 
-// Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. n is at least 1. If the calls are
-// denied, the reservation is nil. If ctx is cancelled before the decision arrives, Reserve waits for it, so that what was charged can be
-// settled. At the deadline of ctx it does not wait.
+// Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. If the calls are denied, the
+// reservation is nil. If ctx is cancelled, Reserve waits for the decision, as [Limiter.Hold] does.
 //
-// If the rules count different units, let Rule.Cost return the estimate, and settle with [Reservation.SettleFor]. Under a rule with an
-// estimate of 0, Reserve charges nothing and does not deny.
+// If the rules count different units, let Rule.Cost return the estimate, and settle with [Reservation.SettleFor]. Under a rule
+// with an estimate of 0, Reserve charges nothing and does not deny.
 //
-// Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release]. If the work takes longer
-// than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
+// Under inflight rules, Reserve holds units until [Reservation.Release] or Settle. If the work takes longer than the TTL, use
+// [Reservation.Keep]. [Limiter.Do] does both.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
@@ -142,19 +140,18 @@ func (r *Reservation[T]) useOf(rule string) *use {
 	return nil
 }
 
-// Settle corrects the estimate to the actual number of calls, at least 0. It refunds what was not used, or charges what was used
-// beyond the estimate, which can leave a debt. It calls no function of the rules. It also releases all held units.
+// Settle corrects the estimate to the actual number of calls, at least 0, and releases all held units. It refunds what was not
+// used, or charges what was used beyond the estimate, which can leave a debt.
 //
 //   - A shadow rule that would have denied is not corrected, because it charged nothing.
 //   - Under a rule with an estimate of 0, any number of calls is free.
 //   - In a windowed policy the refund goes to the current window.
 //   - If ctx has ended, Settle fails and the estimate stays charged. After a request use [context.WithoutCancel].
-//   - If the decision of Reserve is Degraded, Settle charges the full actual cost, because the store usually has not recorded the
-//     estimate. If its Err is storage.ErrOutcomeUnknown, this may charge twice. Under FailLocal, the local limiter gets unused units
-//     back.
+//   - If the decision of Reserve is Degraded, Settle charges the full actual cost, because the store usually has not recorded
+//     the estimate. If its Err is storage.ErrOutcomeUnknown, this may charge twice.
 //
-// If the store fails, Settle returns an error, or a Degraded decision under FailOpen and FailLocal. You can then call it again, but
-// after [storage.ErrOutcomeUnknown] this can make the correction twice.
+// After an error or a Degraded decision, Settle can be called again. After [storage.ErrOutcomeUnknown] this can make the
+// correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, costError(fmt.Sprintf("sluice: Settle takes 0 calls or more, got %d", actual))
@@ -163,8 +160,8 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 }
 
 // SettleFor is Settle for rules that count different units. The actual cost under each rule is its Cost(in), times the n of
-// Reserve. A rule without Cost is not corrected. One write makes all charges and refunds. An Observer sees a charge and a
-// refund together as OpCharge, with a negative Cost for the refund.
+// Reserve. A rule without Cost is not corrected. An Observer sees a charge together with a refund as OpCharge, with a negative
+// Cost for the refund.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
 	return r.settle(ctx, func(u *use) (int64, error) { return r.limiter.ruleOf(u.rule).cost(in, r.n) })
 }

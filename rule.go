@@ -13,33 +13,30 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Rule applies a policy to the keys that it finds in the inputs of calls.
-//
-// The functions of a rule are called once for each call of the limiter, before anything is locked or sent. They must be safe for
-// concurrent use, and must not block: look up the plan of a customer before the call, and put it into the input.
+// Rule applies a policy to the keys of inputs. Its functions are called once for each call. They must be safe for concurrent
+// use, and must not block: look up the plan of a customer before the call, and put it into the input.
 type Rule[T any] struct {
-	// Name is part of the stored key, of results and of errors. The rules of a limiter have different names. If you keep the name
-	// and change the limit, used units stay used. If you change the algorithm, or the number, algorithms or periods of the policies
-	// in an all(), all units are available again; see compose.Kind.
+	// Name is part of the stored key. Limiters on one store share the states of rules with the same name. If you change the limit,
+	// used units stay used. If you change the algorithm, all units are available again; see compose.Kind.
 	Name string
-	// Key returns the key of an input, such as its address, customer or route. Each key has its own limit. A key can have any bytes
-	// and any length. Nil means one limit for all inputs.
+	// Key returns the key of an input, such as its address: any bytes, of any length. Each key has its own limit. Nil means one
+	// limit for all inputs.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20". Set exactly one of Spec, Policy and PolicyFor.
 	Spec string
 	// Policy is the policy for all inputs.
 	Policy algo.Policy
-	// PolicyFor returns the policy for an input, for example by plan. It returns Skip as the error if the rule does not apply. With
-	// another error, or a nil policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of the same kind
-	// share the state of a key; see compose.Kind. So for limits by route, Key must return the route too.
+	// PolicyFor returns the policy for an input, or [Skip] as the error if the rule does not apply. With another error, or a nil
+	// policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of the same kind share the state of a
+	// key; see compose.Kind. So for limits by route, Key must return the route too.
 	PolicyFor func(T) (algo.Policy, error)
-	// Cost returns how many units one call costs under this rule. Nil means 1, and a cost of 0 makes the call free. A cost below
-	// 0 is an error, algo.ErrCost.
+	// Cost returns how many units one call costs under this rule. Nil means 1. A cost of 0 makes the call free, and one below 0 is
+	// an error.
 	Cost func(T) int64
 	// Shadow makes the rule report denials in Decision.Results without denying calls. It charges a call that the limiter allows,
 	// unless the rule itself would deny it. If its policy cannot read the state, RuleResult.Err has the reason. If a program
-	// decides, on PostgreSQL and Redis, an allowed call stores nothing for a shadow rule that denies: no count of denials, no
-	// longer TTL after the limit was lowered, and no state that is moved because the clock stepped back.
+	// decides, a shadow rule that denies an allowed call stores nothing: no count of denials, and no correction after a new limit
+	// or a step of the clock.
 	Shadow bool
 
 	texts   *ruleTexts    // for keys

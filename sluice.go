@@ -24,8 +24,7 @@ func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	return Options[T]{}.New(store, rules...)
 }
 
-// By returns a rule with a name, a key and the spec of a policy. Limiters on one store share the states of rules with the same
-// name, so give each rule of a program its own name.
+// By returns a rule with a name, a key and the spec of a policy.
 func By[T any](name string, key func(T) string, spec string) Rule[T] {
 	return Rule[T]{Name: name, Key: key, Spec: spec}
 }
@@ -40,19 +39,18 @@ func PerKey(spec string) Rule[string] {
 	return By(name, func(key string) string { return key }, spec)
 }
 
-// ParsePolicy reads a policy from its spec, for Rule.PolicyFor or a unit test.
-// [compose.ParsePolicy] lists all options.
+// ParsePolicy is [compose.ParsePolicy], which lists all options.
 func ParsePolicy(spec string) (Policy, error) { return compose.ParsePolicy(spec) }
 
-// MustNew is New for package variables and tests. It panics on an error.
+// MustNew is New, but panics on an error.
 func MustNew(store storage.Store, spec string) *Limiter[string] { return must(New(store, spec)) }
 
-// MustFor is For for package variables and tests. It panics on an error.
+// MustFor is For, but panics on an error.
 func MustFor[T any](store storage.Store, rules ...Rule[T]) *Limiter[T] {
 	return must(For(store, rules...))
 }
 
-// MustPolicy is ParsePolicy for package variables and tests. It panics on an error.
+// MustPolicy is ParsePolicy, but panics on an error.
 func MustPolicy(spec string) Policy { return must(ParsePolicy(spec)) }
 
 func must[V any](v V, err error) V {

@@ -13,51 +13,47 @@ import (
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
-// ClientIP finds the address of the client that sent a request. The zero value takes the
-// peer of the connection and reads no header field.
+// ClientIP finds the address of the client that sent a request. The zero value takes the peer of the connection and reads no
+// header field.
 //
-// Clients can forge the header field of a proxy. So ClientIP reads it only if the peer is trusted, and from
-// the right, where the nearest proxy wrote:
+// Clients can forge the header field of a proxy. So ClientIP reads it only if the peer is trusted, and from the right, where
+// the nearest proxy wrote:
 //
 //	peer 10.0.0.1, trusted; X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2
 //	                                           |           |          trusted, so go on
 //	                                           |           not trusted: the client
 //	                                           never read
 //
-// The client is the first address from the right that is not trusted. If an element is not an
-// address, the client is the trusted address to its right. If all elements are trusted, the client
-// is the leftmost. Without an address in the field, the client is the peer. Empty elements are skipped.
+// The client is the first address from the right that is not trusted, or the leftmost if all are trusted. If an element is no
+// address, the client is the trusted address to its right. Without an address in the field, the client is the peer.
 type ClientIP struct {
-	// Trusted are the addresses of your proxies. Each proxy must append the address of
-	// its peer to the field, or replace the field by this address.
+	// Trusted are the addresses of your proxies. Each proxy must append the address of its peer to the field, or replace the field
+	// by it.
 	Trusted []netip.Prefix
-	// TrustUnix trusts the peers of unix sockets. Every process that can connect to the socket can then
-	// claim any address, so let its permissions admit the proxy only.
+	// TrustUnix trusts the peers of unix sockets. Every process that can connect to the socket can then claim any address, so let
+	// its permissions admit the proxy only.
 	TrustUnix bool
-	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. ClientIP never reads
-	// both, because a proxy that writes one field passes on the other as the client sent it.
+	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. ClientIP never reads both, because a proxy that
+	// writes one passes on the client's other.
 	Forwarded bool
-	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means 64, because most
-	// providers assign a /64 or more to each customer, who could change to another address of it.
+	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means 64, because most customers have a /64 or
+	// more.
 	IPv6Bits int
 }
 
 // The function that [ClientIP].Check returns has these errors.
 var (
-	// ErrUntrustedPeer means that a peer that is not trusted sent X-Forwarded-For or Forwarded, which was
-	// not read. If the peer is your own proxy, add it to Trusted, because now all its clients share one key.
+	// ErrUntrustedPeer means that the field was not read. If the peer is your own proxy, add it to Trusted, because now all its
+	// clients share one key.
 	ErrUntrustedPeer = errors.New("httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded")
-	// ErrForwarding means that a trusted peer's field has an element that is no address, so
-	// the key is the address of a proxy.
+	// ErrForwarding means that the key is the address of a proxy.
 	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
-	// ErrNoAddress means that Request.RemoteAddr is no address and the peer is not a unix socket, so the
-	// key is RemoteAddr as it is. Set RemoteAddr to the client's address before the limiter runs.
+	// ErrNoAddress means that the key is RemoteAddr as it is. Set RemoteAddr to the client's address before the limiter runs.
 	ErrNoAddress = errors.New("httplimit: RemoteAddr of the request is no address")
 )
 
-// Check returns a function that returns [ErrUntrustedPeer], [ErrForwarding] or [ErrNoAddress] for requests
-// whose key may not be the client's address. Any client can cause ErrUntrustedPeer, so sample its log lines.
-// Check returns an error if the options are not valid.
+// Check returns a function that returns [ErrUntrustedPeer], [ErrForwarding] or [ErrNoAddress] for requests whose key may not be
+// the client's address. Any client can cause ErrUntrustedPeer, so sample its log lines.
 func (c ClientIP) Check() (func(*http.Request) error, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -74,15 +70,11 @@ func (c ClientIP) Check() (func(*http.Request) error, error) {
 	}, nil
 }
 
-// Key returns a rule's Key: an IPv4 address such as "192.0.2.1", or an IPv6 prefix such as
-// "2001:db8::/64". It drops zones, and writes IPv4-mapped IPv6 addresses as IPv4.
-//
-// An IPv4 address that a NAT64 translator wrote as 64:ff9b::192.0.2.1 (RFC 6052) gives the key of
-// the IPv4 address, but is not trusted as such.
+// Key returns a rule's Key: an IPv4 address such as "192.0.2.1", or an IPv6 prefix such as "2001:db8::/64". IPv4 addresses in
+// IPv6, mapped or written by a NAT64 translator as 64:ff9b::192.0.2.1, have the key of the IPv4 address. But those of NAT64 are
+// not trusted as such.
 //
 // The key of all peers of unix sockets is "unix", unless TrustUnix is set and the field has an address.
-// If Request.RemoteAddr is no address, the key is RemoteAddr as it is. Key returns an error if the options
-// are not valid.
 func (c ClientIP) Key() (func(*http.Request) string, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err

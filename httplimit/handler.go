@@ -13,42 +13,38 @@ import (
 // Options configure a [Handler]. The zero value is ready to use.
 type Options struct {
 	// Skip reports whether a request passes without a limit, such as a health check. Do not decide by a value that any client can
-	// add to any request, such as a header. To leave out one rule only, use [sluice.Skip] in its PolicyFor.
+	// add, such as a header. To leave out one rule only, use [sluice.Skip] in its PolicyFor.
 	Skip func(*http.Request) bool
-	// Bytes are the names of the rules whose cost is a number of content bytes. RateLimit-Policy then
-	// has the unit content-bytes. A cost above the capacity is answered with 413 instead of 422.
+	// Bytes are the names of the rules whose cost is a number of content bytes, for the unit in RateLimit-Policy and the status
+	// 413.
 	Bytes []string
-	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, of the rule
-	// with the least remaining, or after a denial with the longest wait. Reset is the Unix time in seconds
-	// at which the whole quota is available, by the clock of this process. If a route has several
-	// limiters, the fields show the one with the least remaining.
+	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, of the rule with the least remaining,
+	// or after a denial with the longest wait. Reset is the Unix time in seconds at which the whole quota is available.
 	Legacy bool
-	// PartitionSecret adds the parameter pk to the RateLimit fields: a hash of the client's key under
-	// this secret, so that a client with several keys can tell their limits apart. Empty means no pk.
+	// PartitionSecret adds the parameter pk to the RateLimit fields: a hash of the client's key under this secret, so that a
+	// client with several keys can tell their limits apart. Empty means no pk.
 	PartitionSecret []byte
-	// OnDenied writes the response to a refused request: see [Refusal]. The RateLimit fields of a
-	// denial, Retry-After and Connection: close are already set where they apply. OnDenied must not
-	// read the body, because over HTTP/1 reads fail after half a second. Nil means [Problem].
+	// OnDenied writes the response to a refused request. The RateLimit fields of a denial, Retry-After and Connection: close are
+	// already set where they apply. OnDenied must not read the body, because over HTTP/1 reads fail after half a second. Nil means
+	// [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
-	// Settle returns what a request costs in the end, as a number of calls, at least 0. It is called after the response, even if
-	// the next handler panics. The request is charged as one call before: 0 refunds it, 1 keeps the charge, and more is charged
-	// even if it is not left. status and written are those of [Response], and [ResponseTo] returns its header. A denied request
-	// settles nothing. If Settle panics or returns a negative number, or if the store fails, the call stays charged.
-	// The package documentation says what the status is if the client leaves early.
+	// Settle returns what a request costs, as a number of calls, after its response: 0 refunds the charge of one call, 1 keeps it,
+	// and more is charged even if it is not left. It is called even if the next handler panics, but not after a denial. status and
+	// written are those of [Response], and [ResponseTo] returns its header. If Settle panics or returns a negative number, or if
+	// the store fails, one call stays charged.
 	Settle func(r *http.Request, status int, written int64) int64
-	// SettleRules calls the Cost of each rule again after the response. Its result is then what the request costs under the rule.
-	// Cost can tell the two calls apart by [ResponseTo]. A rule without Cost is not corrected. Do not set Settle too.
+	// SettleRules calls the Cost of each rule again after the response, for the final cost. Cost can tell the two calls apart by
+	// [ResponseTo]. A rule without Cost is not corrected.
 	SettleRules bool
 }
 
-// Handler returns a handler that calls next for the requests that the limiter allows. It panics if the
-// limiter or next is nil, if Options.Bytes names a rule that the limiter does not have, or if Options.Settle
-// and Options.SettleRules are both set.
+// Handler returns a handler that calls next for the requests that the limiter allows. It panics if the limiter or next is nil,
+// Options.Bytes names no rule of the limiter, or Options.Settle and Options.SettleRules are both set.
 func Handler(limiter *sluice.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
 	return Middleware(limiter, options)(next)
 }
 
-// Middleware returns a function that wraps a handler as [Handler] does. All wrapped handlers share the limiter.
+// Middleware returns a function that wraps handlers as [Handler] does.
 func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
 	if limiter == nil {
 		panic("httplimit: the limiter must not be nil")

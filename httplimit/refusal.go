@@ -13,20 +13,18 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Refusal is the reason why a request is refused: the limiter denied it or could not decide.
+// Refusal is the reason why a request is refused.
 type Refusal struct {
-	Status   int      // the status that the package comment lists for the reason
+	Status   int      // 429, 413, 422, 503 or 500
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
-	// RetryAfter is the exact wait after a denial, and 5 seconds with the status 503. The field
-	// Retry-After is rounded up. 0 means that waiting does not help, and there is no field. For a rule
-	// whose units are held it is at most 1 second, because units can be released at any time.
+	// RetryAfter is the exact wait after a denial, and 5 seconds with the status 503. After a denial by an inflight rule it is at
+	// most 1 second, because units can be released at any time. 0 means that waiting does not help, and there is no field
+	// Retry-After.
 	RetryAfter time.Duration
-	Missing    bool // a rule denied because the request lacks a key: see [OptionalKey].OrDeny
-	// Decision is the denial, but without its Err, which only sluice.Options.Observer gets. If
-	// Refusal.Err is set, it is the zero Decision.
+	Missing    bool // the request lacks a key: see [OptionalKey].OrDeny
+	// Decision is the denial, but without its Err, which only sluice.Options.Observer gets. It is zero if Refusal.Err is set.
 	Decision sluice.Decision
-	// Err is the error if the limiter could not decide, and nil after a denial. If the client is gone,
-	// it wraps context.Canceled. Do not send it to the client.
+	// Err is set if the limiter could not decide. If the client is gone, it wraps context.Canceled. Do not send it to the client.
 	Err error
 }
 
@@ -76,9 +74,8 @@ func (g *guard) refusalOfDenial(d *sluice.Decision) Refusal {
 	return refusal
 }
 
-// Problem is the default of Options.OnDenied. It writes a problem document (RFC 9457), which contains
-// neither the keys of the rules nor Refusal.Err. Problem deletes Cache-Control, Content-Length, ETag,
-// Expires and Last-Modified from the header, because they would describe other content.
+// Problem is the default of Options.OnDenied. It writes a problem document (RFC 9457), which contains neither the keys of the
+// rules nor Refusal.Err. It deletes headers that would describe other content, such as ETag and Cache-Control.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 	const registered = "https://iana.org/assignments/http-problem-types#"
 	p := struct {

@@ -11,17 +11,16 @@ import (
 
 // Response describes the response to a request after the handler has ended.
 type Response struct {
-	// Status is the status that the handler sent, and 200 if it sent none. It is 101 if the handler hijacked the connection, and 500
-	// if it panicked before it sent one.
+	// Status is the status that the handler sent: 200 if it sent none, 101 if it hijacked the connection, and 500 if it panicked
+	// first.
 	Status  int
 	Header  http.Header // of the ResponseWriter; do not change it
-	Written int64       // the bytes of content that the handler wrote, but not to a hijacked connection
+	Written int64       // bytes of content, without those to a hijacked connection
 }
 
 type responseKey struct{}
 
-// ResponseTo returns the response to a request. found is true only while a request is settled: see [Options].Settle and
-// [Options].SettleRules.
+// ResponseTo returns the response to a request. found is true only while a request is settled.
 func ResponseTo(r *http.Request) (response Response, found bool) {
 	response, found = r.Context().Value(responseKey{}).(Response)
 	return response, found

@@ -19,9 +19,8 @@ import (
 	"github.com/sluice-go/sluice/internal/denyall"
 )
 
-// KeyByPathValue returns the OptionalKey that is what a wildcard of the router's pattern matched. It is
-// missing if the limiter is in front of the router, or if the pattern has no such wildcard.
-// [OptionalKey.OrFail] is the usual choice.
+// KeyByPathValue returns the OptionalKey that is the PathValue of the request for a wildcard. It is missing if the pattern has
+// no such wildcard, or if the limiter is in front of the router.
 func KeyByPathValue(wildcard string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		value := r.PathValue(wildcard)
@@ -29,17 +28,15 @@ func KeyByPathValue(wildcard string) OptionalKey {
 	}
 }
 
-// KeyByPattern returns the OptionalKey that is the pattern that the request matched, such as
-// "GET /orders/{id}". It is missing if the limiter is in front of the router, or if the router
-// does not set Request.Pattern as http.ServeMux does; then write an OptionalKey of your own.
-// [OptionalKey.OrFail] is the usual choice.
+// KeyByPattern returns the OptionalKey that is the Pattern of the request, such as "GET /orders/{id}". It is missing if the
+// limiter is in front of the router, or if the router does not set it as http.ServeMux does. For such a router, write an
+// OptionalKey of your own.
 func KeyByPattern() OptionalKey {
 	return func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
 }
 
-// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, and on a client without the
-// default port of the scheme. On a server, the client chooses the host and the port. Requests without a host, which
-// HTTP/1.0 allows, share the empty key.
+// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, and on a client without the default
+// port of the scheme. On a server, the client chooses the host and the port. Without a host, as in HTTP/1.0, the key is empty.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, "" // on a server
 	if r.URL != nil && r.URL.Host != "" {
@@ -53,8 +50,8 @@ func KeyByHost(r *http.Request) string {
 	return name + ":" + port
 }
 
-// JoinKeys returns a rule's Key that consists of several keys. It quotes them, so two different lists
-// never give the same key. It panics if there are no functions, or if one of them is nil.
+// JoinKeys returns a rule's Key that consists of several keys. It quotes them, so two different lists never give the same key.
+// It panics without functions, or if one of them is nil.
 func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	if len(keys) == 0 {
 		panic("httplimit: JoinKeys needs at least one key")
@@ -73,10 +70,9 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	}
 }
 
-// CostByContentLength returns a rule's Cost: the length of the request's content in bytes. Without content the request is free.
-// unknown is the cost if the request does not say the length. On a server, use the most bytes that the handler reads, and
-// enforce it by http.MaxBytesReader. On a client, use the most bytes that are sent. CostByContentLength panics if unknown is
-// negative.
+// CostByContentLength returns a rule's Cost: the length of the request's content in bytes, or unknown if the request does not
+// say it. Let unknown be the most bytes that the handler reads, and enforce it by http.MaxBytesReader; on a client, the most
+// bytes that are sent. CostByContentLength panics if unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
@@ -96,9 +92,8 @@ func zeroMeansUnknown(r *http.Request) bool {
 // noContent is the type of the body that net/http/fcgi gives to a request without content.
 var noContent = reflect.TypeOf(io.NopCloser(strings.NewReader("")))
 
-// CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the cost of all methods that
-// are not in costs. Make it high, because clients can invent methods. On a client, no method is a GET. CostByMethod panics if a
-// cost is negative.
+// CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the cost of all other
+// methods. Make it high, because clients can invent methods. CostByMethod panics if a cost is negative.
 func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)
 	for _, cost := range costs {
@@ -127,16 +122,17 @@ func requireCost(cost int64) {
 //	OrSkip   the rule does not apply to them, so another rule must limit them
 //	OrDeny   the rule denies them
 //	OrFail   the decision fails; the usual choice for keys that the program itself must set
+//
+// The last three return a changed rule. If the rule has no Key, its key is the optional key.
 type OptionalKey func(*http.Request) (key string, found bool)
 
-// KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts
-// as missing. A client that can choose the value gets a new limit with each new value. So use a field that
-// your own proxy sets, or that is authenticated before the limiter runs. Stores keep the value as readable
-// text. If it is a secret, such as an API key, write an OptionalKey that returns a hash of it.
+// KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts as missing. A client
+// that can choose the value gets a new limit with each new value. So use a field that your own proxy sets, or that is
+// authenticated before the limiter runs. Stores keep the value as readable text. If it is a secret, such as an API key, write
+// an OptionalKey that returns a hash of it.
 //
-// "Bearer abc" and "bearer  abc" are the same credentials, so the key of Authorization and Proxy-Authorization has the
-// scheme in lower case, and one space. The key of Host is that of [KeyByHost]. Other spellings have keys of their own,
-// such as a password in base64 with other unused bits. If your server accepts them, limit by the user instead.
+// The key of Authorization and Proxy-Authorization has the scheme in lower case, and one space. If your server accepts other
+// spellings of the same credentials, such as other unused bits in base64, limit by the user instead.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
@@ -160,9 +156,9 @@ func oneSpelling(credentials string) string {
 	return credentials
 }
 
-// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name. As in many servers, the value is without
-// spaces and quotes around it, ends before a space or comma if it has no quotes, and %2A is *. If you pass the request on to another
-// server, remove the other cookies with the name, because many servers read the last one. See KeyByHeader about values.
+// KeyByCookie returns the OptionalKey that is the value of the first cookie with this name, decoded as many servers do. If you
+// pass the request on to another server, remove the other cookies with the name, because many servers read the last one. See
+// KeyByHeader about values.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {
@@ -187,9 +183,9 @@ func KeyByCookie(name string) OptionalKey {
 	}
 }
 
-// OrIP returns a rule's Key: the optional key, or "ip:" and the client's address if the request lacks
-// the key. ip is a function that [ClientIP].Key returned; OrIP panics if it is nil. A key that starts
-// with "ip:" or a quotation mark is quoted, so that it never equals the key of an address.
+// OrIP returns a rule's Key: the optional key, or "ip:" and the client's address if the request lacks the key. OrIP panics if
+// ip, a function that [ClientIP].Key returned, is nil. A key that starts with "ip:" or a quotation mark is quoted, so that it
+// never equals the key of an address.
 func (k OptionalKey) OrIP(ip func(*http.Request) string) func(*http.Request) string {
 	if ip == nil {
 		panic("httplimit: OrIP needs a function that returns the address, such as that of ClientIP.Key, got nil")
@@ -218,14 +214,12 @@ func (k OptionalKey) OrShare() func(*http.Request) string {
 }
 
 // OrSkip returns the rule, changed so that it does not apply to requests without the key.
-// If the rule has no Key, its key is the optional key.
 func (k OptionalKey) OrSkip(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, sluice.Skip })
 }
 
-// OrDeny returns the rule, changed so that it denies requests without the key, with 429 and no
-// Retry-After, and no rule of the limiter charges them. If the rule has no Key, its key is the
-// optional key. [Refusal].Missing is true, so that an Options.OnDenied can ask for credentials.
+// OrDeny returns the rule, changed so that it denies requests without the key, with 429 and no Retry-After. No rule of the
+// limiter charges them.
 func (k OptionalKey) OrDeny(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	if cost := rule.Cost; cost != nil {
 		rule.Cost = func(r *http.Request) int64 {
@@ -243,9 +237,8 @@ func (k OptionalKey) OrDeny(rule sluice.Rule[*http.Request]) sluice.Rule[*http.R
 var errMissingKey = errors.New("httplimit: the request lacks the key of the rule; if the key is a pattern or a path value, " +
 	"put the limiter behind the router, and use a router that sets them, or choose OrIP, OrShare, OrSkip or OrDeny instead of OrFail")
 
-// OrFail returns the rule, changed so that each decision about a request without the key fails with a
-// [sluice.RuleError], even if the rule is a Shadow. The Handler answers 500. If the rule has no Key, its key
-// is the optional key.
+// OrFail returns the rule, changed so that the decision about a request without the key fails with a [sluice.RuleError], even
+// if the rule is a Shadow. The Handler answers 500.
 func (k OptionalKey) OrFail(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, errMissingKey })
 }

@@ -16,57 +16,39 @@ import (
 	"github.com/sluice-go/sluice/internal/sweep"
 )
 
-// Transport is an http.RoundTripper for clients. It delays requests so that they stay within the
-// limits that servers report, and within a limiter of the client's own. If a request's deadline is before
-// the end of the delay, the request is not sent, and fails with a [WaitError].
+// Transport is an http.RoundTripper for clients. It delays requests so that they stay within the limits that servers report,
+// and within a limiter of the client's own. If a request's deadline is before the end of the delay, the request is not sent,
+// and fails with a [WaitError]: at once, or at its deadline if it is behind a request that can wait longer.
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
-// # Limits that servers report
+// If the field RateLimit of a response reports that r requests remain, and more after a time t, Transport sends at most r more
+// requests. Then it sends one after each t, or each minute if t is longer. After the first response, the server denies no
+// request. This holds if the limit counts requests, no other client shares it, all routes report it, the Limiter delays no
+// request, and each response arrives within a second.
 //
-// The field RateLimit of a response reports r, the number of remaining requests, and t, the time until there are more. Transport sends
-// at most r more requests, and one more after t. If no response reports more, it sends another one after each further t, or each
-// minute if t is longer. After the first response, the server denies no request. This holds if the limit counts requests, no other
-// client shares it, all routes report it, the Limiter delays no request, and each response arrives within a second.
+// A response with the status 429 or 503 pauses all requests that share the limit: for its Retry-After, or else the t of its
+// RateLimit, but at most an hour. If it has neither, or none above 0, Transport backs off exponentially from 1 second. After a
+// pause, it sends the waiting requests over one second.
 //
-// A request without a response counts as sent, unless it failed with a net.OpError whose Op is "dial". If a response does not report
-// the limit after t has passed, Transport forgets the limit. With more than 64 servers, it forgets those that delay no requests now.
-//
-// A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
-// response's Retry-After, or else the t of its RateLimit, but at most an hour. 0, a negative number, a date
-// that is not in the future and malformed text count as none. Without either, Transport backs off
-// exponentially from 1 second, until a response has another status. Responses to requests that were in
-// flight together count once.
-//
-// After a pause, Transport sends one waiting request, then doubles the number of sent requests every
-// tenth of a second, and sends the others after a second.
-//
-// # Order
-//
-// Requests wait for a server in the order in which they arrive. Then they wait for the Limiter in the order of
-// [sluice.Limiter.Wait], so requests with other keys go on. They count as sent to the server meanwhile.
-//
-// If it is certain that the wait is too long, a request fails at once: when it arrives, and when it is
-// the first one in the queue. Behind a request that can wait longer, it fails at its deadline.
+// Requests wait for a server in the order in which they arrive, and then for the Limiter as in [sluice.Limiter.Wait].
 //
 // The zero value is ready to use. A Transport must not be copied after first use. It is safe for concurrent use.
 type Transport struct {
 	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter is the client's own limiter. Nil means that there is none. A rule with the key KeyByHost
-	// limits each host separately. A request that waits for the server is not charged yet. If the server
-	// pauses while a request waits for the Limiter, Transport refunds the charge. Do not use a rule such as
-	// "inflight 20 ttl=30s", because Transport does not release its units.
+	// Limiter is the client's own limiter, or nil. A rule with the key KeyByHost limits each host separately. Do not use an
+	// inflight rule, because Transport does not release its units.
 	Limiter *sluice.Limiter[*http.Request]
-	// Key returns a key for each request. Requests with the same key share a server's limit. Nil means
-	// KeyByHost. Set Key if a server has separate limits for some of its routes.
+	// Key returns the key of the server's limit that a request uses. Nil means KeyByHost. Set Key if a server has separate limits
+	// for some of its routes.
 	Key func(*http.Request) string
-	// MaxRetries is how often a request is sent again after a 429 or 503. 0 or less means never. A retry
-	// waits like a new request, and the Limiter decides about it again.
+	// MaxRetries is how often a request is sent again after a 429 or 503. 0 or less means never. A retry waits, and is charged,
+	// like a new request.
 	//
-	// A request is sent again only if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, or it has
-	// the field Idempotency-Key. If it has a body, it must have GetBody. Otherwise, or if the context's
-	// deadline is before the end of the pause, the caller gets the response.
+	// A request is sent again only if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, or it has the field Idempotency-Key.
+	// If it has a body, it must have GetBody. Otherwise, or if the context's deadline is before the end of the pause, the caller
+	// gets the response.
 	MaxRetries int
 
 	mu      sync.Mutex
@@ -76,8 +58,8 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. A request that was not sent fails with a *WaitError, or with the error of the Limiter. Other
-// errors are those of Base.
+// RoundTrip implements http.RoundTripper. A request that was not sent fails with a *WaitError, or with the error of the
+// Limiter. Other errors are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := false
 	defer func() { // even if Key or a function of the limiter's rules panics
@@ -196,14 +178,13 @@ func (t *Transport) serverOf(r *http.Request) *server {
 	return s
 }
 
-// WaitError is the error of a request that [Transport] did not send. The request's context ended,
-// its deadline is before the end of the wait, or the Limiter will never allow the request. If the
-// context has ended, a WaitError wraps its error and cause, else [context.DeadlineExceeded].
+// WaitError is the error of a request that [Transport] did not send. The request's context ended, its deadline is before the
+// end of the wait, or the Limiter will never allow the request. If the context has ended, a WaitError wraps its error and
+// cause, else [context.DeadlineExceeded].
 type WaitError struct {
 	// By is what delayed the request: "the server", or the Limiter's rule as in `the rule "own"`.
 	By string
-	// Wait is the remaining wait if the context has not ended. It is [algo.Never] if the
-	// Limiter will never allow the request. It is 0 if the context has ended.
+	// Wait is the remaining wait. It is [algo.Never] if the Limiter will never allow the request, and 0 if the context has ended.
 	Wait time.Duration
 
 	err, cause error // of the context; context.DeadlineExceeded if it has not ended
@@ -235,5 +216,5 @@ func (e *WaitError) Error() string {
 // Unwrap returns the errors that the WaitError wraps.
 func (e *WaitError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// Timeout reports whether the error wraps [context.DeadlineExceeded], as it does if Wait is above 0.
+// Timeout reports whether the error wraps [context.DeadlineExceeded].
 func (e *WaitError) Timeout() bool { return errors.Is(e, context.DeadlineExceeded) }
