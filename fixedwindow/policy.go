@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy implements [algo.Portable]: the algorithm with its options. The zero Policy denies everything.
+// Policy implements [algo.Portable]. The zero Policy denies everything.
 type Policy struct {
 	of *prepared // the only field, so converting a Policy to an interface does not allocate
 }
@@ -23,7 +23,7 @@ type prepared struct {
 
 var _ algo.Portable = Policy{}
 
-// New returns a policy. Its error is that of [Options.Validate].
+// New returns a policy, or the error of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost tokens at now. If the options are not valid, it denies with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost tokens at now. With invalid options it denies, with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
@@ -26,8 +25,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost tokens, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel],
-// or if the bucket would take longer than 2^52 microseconds (142 years) to refill.
+// Charge takes o.Cost tokens, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel], or the bucket
+// would take longer than 2^52 microseconds (142 years) to refill.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r
