@@ -4,9 +4,9 @@
 //	store, err := postgres.New(pool, postgres.Options{})
 //	err = store.Migrate(ctx)
 //
-// With a pool, a PL/pgSQL function decides a batch of requests in one round trip. The first statement on a connection needs
-// another one. If the server logs the error "sluice: created meanwhile", the store sends the batch again. With a Conn, a Tx or
-// Options.NoFunctions, this process decides in two round trips or more.
+// With a pool, a PL/pgSQL function decides a batch of requests in one round trip. If the server logs the error "sluice: created
+// meanwhile", the store sends the batch again. With a Conn, a Tx or Options.NoFunctions, this process decides in two round trips
+// or more.
 //
 // # Permissions
 //
@@ -22,23 +22,21 @@
 // # Triggers, rules and policies
 //
 // If a BEFORE trigger, a rule or a row-level security policy drops or changes a written row, calls and Purge fail. AFTER triggers
-// must not write the table, because the store does not notice that. Records that a policy hides are absent: the store cannot
-// create, reset or purge them.
+// must not write the table, because the store does not notice that. It cannot create, reset or purge records that a policy hides.
 //
 // # In your own transaction
 //
 // A store on a [pgx.Tx] charges in that transaction, for instance a quota together with an order. Each transaction needs its own
-// store and limiter. Requests for the same keys wait until it ends, so keep it short, use READ COMMITTED, and make only one
-// decision in it. After an error of the database, roll back and repeat the whole transaction. The error does not wrap
-// [storage.ErrContended] or [storage.ErrUnavailable].
+// store and limiter. Others wait for its keys until it ends, so keep it short, use READ COMMITTED, and make only one decision in
+// it. After an error of the database, which is no [storage.ErrContended] or [storage.ErrUnavailable], roll back and repeat all of
+// it. Set a lock_timeout, because a context that ends during a statement closes the connection.
 //
 // # PgBouncer
 //
 // In transaction mode, PgBouncer supports prepared statements since version 1.21, if max_prepared_statements is above 0.
-// Otherwise the store repeats a refused statement (42P05, 26000 or 08P01), and stops preparing statements. To do so from the
-// start, connect with default_query_exec_mode=exec. In your own transaction you need exec or cache_describe, because the store
-// cannot repeat a statement. Do not use describe_exec, which may find the statement of another client. In statement mode,
-// PgBouncer refuses transactions, so call [Store.Migrate] on a direct connection.
+// Otherwise the store repeats a refused statement (42P05, 26000 or 08P01), and prepares no more. To avoid that, connect with
+// default_query_exec_mode=exec. Your own transaction needs exec or cache_describe. Do not use describe_exec, which may find the
+// statement of another client. In statement mode, call [Store.Migrate] on a direct connection.
 //
 // simple_protocol needs standard_conforming_strings=on and client_encoding=UTF8, the defaults.
 //
@@ -48,21 +46,18 @@
 // again or [Store.Purge] removes them.
 //
 // A crash of the server loses the last decisions with synchronous_commit=off, and all records with Options.Unlogged. A failover
-// to an asynchronous replica loses the decisions that had not reached it.
+// loses what an asynchronous replica did not have yet.
 //
 // # Locks and outages
 //
 // A call that waits for locked rows fails with [storage.ErrContended] shortly before its context ends, or after the session's
-// statement_timeout or lock_timeout. Set a lock_timeout in your own transaction, because a context that ends during a statement
-// closes the connection. The error there is not ErrContended.
-//
-// If the whole table is locked, as by VACUUM FULL, calls other than decisions by the functions fail with [storage.ErrUnavailable]
-// when their context ends, and lose their connection.
+// statement_timeout or lock_timeout. If the whole table is locked, as by VACUUM FULL, so do decisions by the functions. Other
+// calls then fail with [storage.ErrUnavailable] when their context ends, and lose their connection.
 //
 // If the server is read-only after a failover, a store on a pool closes the connection, so that the pool connects again. If the
-// server or the network hangs, pgx can take 15 s to close a connection. If that happens to all connections of the pool, decisions
-// fail with [storage.ErrUnavailable] until then.
+// network hangs, pgx can take 15 s to close a connection. If all connections of the pool hang, decisions fail with
+// [storage.ErrUnavailable] until then.
 //
-// If Load or CompareAndSwap was planned for a small table, it scans the table until the next ANALYZE. Autovacuum usually starts
-// one within a minute.
+// When a small table grows, Load and CompareAndSwap may scan it until the next ANALYZE, which autovacuum usually starts within a
+// minute.
 package postgres

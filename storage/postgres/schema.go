@@ -65,13 +65,13 @@ func indexName(table string) string {
 // missing, it needs no right to create anything, and the session may be read-only. It fails if the table lacks a column. Its
 // errors are those of a [storage.Store].
 //
-// Without Options.Schema, it looks for the table in search_path, and creates the rest beside it. The names of functions end in a
-// hash, so processes with different versions of this module can share a table. You may drop functions named sluice_* that no
-// process uses. After a rename of the schema, only the owner of the functions may call Migrate, which replaces them.
+// Without Options.Schema, it looks for the table in search_path, and creates the rest beside it. Functions have names of sluice_
+// and a hash, so processes with different versions of this module can share a table. You may drop those that no process uses.
+// After a rename of the schema, only their owner may call Migrate, which replaces them.
 //
 // Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX CONCURRENTLY before. If the
-// server ends Migrate in favour of others, it tries again for five seconds. In your own transaction it does not, but that stays
-// usable.
+// server ends Migrate in favour of others, it tries again for five seconds. In your own transaction it tries once, and the
+// transaction stays usable.
 func (s *Store) Migrate(ctx context.Context) error {
 	var err error
 	for began := time.Now(); ; retrywait.Pause(ctx, migratePause) {
