@@ -25,7 +25,7 @@ func Per(count int64, period time.Duration) Limit {
 	return Limit{Count: count, Period: period}
 }
 
-// Validate returns an error if Count or Period is out of range.
+// Validate returns an error if a field is out of range.
 func (l Limit) Validate() error {
 	switch {
 	case l.Count < 1:

@@ -21,7 +21,7 @@ var (
 // of its Result has passed.
 //
 // The methods neither modify nor retain state. They append the next state to dst, which must not overlap state. The same bytes
-// mean that there is nothing to store. Your own policy may change its state with a denial, for example to count denials.
+// need not be stored. Your own policy may change its state with a denial, for example to count denials.
 //
 // If the clock of the store has stepped back by more than 10 s, a limiter charges the units in use to a new key. They are Limit -
 // Remaining of a Peek at now plus Skew. If your state holds more, such as a ban, return a Skew of 0: the limiter then keeps it.
@@ -31,10 +31,10 @@ var (
 type Policy interface {
 	// Step decides a request of cost units at now, and charges all of them or none.
 	Step(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
-	// Peek decides like Step, but charges nothing: Paid is 0, and Remaining is not reduced.
+	// Peek is Step without a charge: Paid is 0, and Remaining is not reduced.
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
 	// Refund refills until now, and gives cost units back, at most until the key is full. Paid is minus the units that came back.
-	// A later time in the state stays. A refund of a full key keeps the state. If another one fills the key, the next state may
+	// A later time in the state stays, and so does the state of a full key. If another refund fills the key, the next state may
 	// be empty, and a limiter deletes the key if ResetAfter is 0.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units, even if that leaves a debt: Remaining is negative until refills have paid it. The Result is

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Portable is a policy whose Step, Refund and Charge can also run on a database server, so that a limiter decides in one round
-// trip. The methods in Go are the definition.
+// Portable is a policy whose Step, Refund and Charge can also run on a database server, in one round trip. The methods in Go
+// define it.
 type Portable interface {
 	Policy
 	// Program returns ok false if the policy runs in Go.

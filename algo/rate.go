@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Rate is the rate of a limit as gcra and tokenbucket compute with it. A unit weighs Unit, and a weight of Drain drains every
-// microsecond. A full burst weighs less than 2^51.
+// Rate is the rate of a limit for gcra and tokenbucket: a unit weighs Unit, and a weight of Drain drains every microsecond. A
+// full burst weighs less than 2^51.
 type Rate struct{ Drain, Unit int64 }
 
 // MaxLevel is the highest weight of the units in use.
@@ -60,7 +60,7 @@ func (l Limit) longestBurst(refused int64) int64 {
 	return accepted
 }
 
-// FastRate is Rate for a valid limit and burst. It returns false instead of an error.
+// FastRate is Rate for a valid limit and burst, without an error.
 func (l Limit) FastRate(burst int64) (r Rate, ok bool) {
 	count, period := l.Count, l.Period.Microseconds()
 	if r = (Rate{1, period / count}); r.Unit*count != period {

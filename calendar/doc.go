@@ -32,6 +32,6 @@
 //
 // # Changed limits
 //
-// If Count changes, units in use stay in use. If the unit or the zone changes, they count as used at the time of the first
-// allowed request or charge in their window.
+// If the options of a key change, units in use stay in use, as if all were taken at the first allowed request or charge in their
+// window.
 package calendar

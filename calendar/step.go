@@ -15,7 +15,7 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return fixedwindow.Step(s, now, o.fixed(s, now))
 }
 
-// Peek decides like Step, but charges nothing.
+// Peek is Step without a charge.
 func Peek(s State, now time.Time, o Options) algo.Result {
 	return fixedwindow.Peek(s, now, o.fixed(s, now))
 }

@@ -27,8 +27,7 @@ import (
 // reset ends a penalty. A changed Duration counts from the start of a penalty, so it can bring back one that has ended, unless a
 // call was allowed since.
 //
-// RetryAfter of a Step that begins a penalty covers it, but not that of a Peek. A Penalty has no program, so a decision on
-// PostgreSQL and Redis takes two round trips.
+// RetryAfter of a Step that begins a penalty covers it, but not that of a Peek. A Penalty runs in Go on every store.
 type Penalty struct {
 	inner algo.Policy
 	time  time.Duration

@@ -97,7 +97,6 @@ func (e *SpecError) Error() string {
 	return fmt.Sprintf("%spolicy %s, column %d: %s", rule, errtext.Quote(e.Spec), column, e.Problem)
 }
 
-// Unwrap returns Err.
 func (e *SpecError) Unwrap() error { return e.Err }
 
 // Caret returns the spec, and below it carets at the word at fault.

@@ -35,10 +35,9 @@ import (
 //   - Part is the first part that decided: with the longest RetryAfter on a denial, otherwise with the least Remaining.
 //   - Fresh is true if all parts are fresh.
 //
-// Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts changes, or the
-// algorithm or period of one, the stack has another Kind, and a limiter gives it new records. Beware: if two parts have the same
-// algorithm and period, and the order of their counts changes, or with equal counts that of their Strings, each gets the state of
-// the other.
+// If the number of parts changes, or the algorithm or period of one, the stack has another Kind, and a limiter gives it new
+// records. Otherwise stored states stay valid. Beware: if two parts have the same algorithm and period, and the order of their
+// counts changes, or with equal counts that of their Strings, each gets the state of the other.
 type Stack struct {
 	parts []algo.Policy
 	order []int  // indexes into parts, in the order of the states

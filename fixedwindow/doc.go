@@ -29,6 +29,6 @@
 //
 // # Changed limits
 //
-// If the limit, the alignment or the offset of a key changes, the units in use stay in use. The open window ends as if the new
-// options had applied since [State].Start.
+// If the options of a key change, the units in use stay in use. The open window ends as if the new options had applied since
+// [State].Start.
 package fixedwindow

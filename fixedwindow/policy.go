@@ -34,7 +34,6 @@ func New(o Options) (Policy, error) {
 	return Policy{&prepared{o, o.arguments()}}, nil
 }
 
-// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -86,7 +85,6 @@ func (p Policy) apply(op policy.Op, dst, state []byte, at, cost int64, r *algo.R
 	return after.append(dst), nil
 }
 
-// Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
 	args := p.prepared().args
 	if interval < 1 || args.limit == 0 {
@@ -106,7 +104,7 @@ func (p Policy) Bound(interval time.Duration) int64 {
 
 func (p Policy) Limit() algo.Limit { return p.prepared().Limit }
 
-// String returns the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
+// String returns the spec, such as "fixedwindow 5/h align=clock offset=15m".
 func (p Policy) String() string {
 	o := p.prepared()
 	return policy.Spec("fixedwindow", o.Limit,

@@ -13,14 +13,14 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Peek decides like Step, but charges nothing.
+// Peek is Step without a charge.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
-// Refund gives back o.Cost units to the window that is open at now, but no more than are in use. If none are left in use, it
-// closes the window.
+// Refund gives back o.Cost units, but no more than are in use in the window that is open at now. If none are left, it closes the
+// window.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r

@@ -37,5 +37,5 @@
 // # Changed limits
 //
 // If the limit of a key changes, the units in use after its last paid step (see [State]) stay in use, and drain at the new rate
-// from then on. If the weight of a unit changes, a part of a unit counts as a whole unit.
+// from then on. A part of a unit can count as a whole unit.
 package gcra

@@ -13,20 +13,20 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Peek decides like Step, but charges nothing.
+// Peek is Step without a charge.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
-// Refund gives back o.Cost units, but no more than are in use. If now is before s.At, it uses s.At.
+// Refund gives back o.Cost units, but no more than are in use.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
 // Charge takes o.Cost units, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel], which is at
-// least two bursts. If now is before s.At, it uses s.At.
+// least two bursts.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r

@@ -4,12 +4,11 @@
 // # Promise
 //
 // At most Count units are held at any time. Step takes units, Release gives them back, and Renew holds them for another TTL. A
-// unit that is neither released nor renewed returns by itself: not before TTL has passed, and at most Slots+1 slots after it was
-// taken. A slot is TTL/Slots, rounded up to a whole microsecond. If the clock of one process is ahead, units of others return
-// early by that much.
+// unit that is neither released nor renewed returns by itself: after TTL, and at most Slots+1 slots after it was taken. A slot is
+// TTL/Slots, rounded up to a whole microsecond. If the clock of one process is ahead, units of others return early by that much.
 //
-// A unit is given back to the slot in which it was taken, so a late or second release frees nothing of another slot. Units of one
-// slot are not told apart, so release each one once, and renew it with the time of its last renewal.
+// Units of one slot are not told apart. So release each one once, and renew it with the time of its last renewal. A late or
+// second release frees nothing of another slot.
 //
 // # When not to use it
 //
@@ -31,6 +30,6 @@
 //
 // # Changed limits
 //
-// If Count, TTL or Slots of a key change, units stay held. But a step with a shorter TTL drops the units that are older than that
-// TTL. After a change of TTL or Slots, Release and Renew may not find older units. These return by themselves.
+// If the options of a key change, units stay held, but a step with a shorter TTL drops those that are older. After a change of
+// TTL or Slots, Release and Renew may not find older units. These return by themselves.
 package inflight

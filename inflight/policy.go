@@ -49,7 +49,6 @@ func New(o Options) (Policy, error) {
 	return Policy{&prepared{Options: o, window: w}}, err
 }
 
-// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -99,7 +98,7 @@ func (p Policy) Bound(interval time.Duration) int64 { return p.prepared().window
 // Limit returns Count and TTL.
 func (p Policy) Limit() algo.Limit { return p.prepared().window.Limit() }
 
-// String returns the policy's spec, such as "inflight 20 ttl=30s".
+// String returns the spec, such as "inflight 20 ttl=30s".
 func (p Policy) String() string {
 	o := p.prepared().Options
 	spec := fmt.Sprintf("inflight %d ttl=%s", o.Count, algo.FormatDuration(o.TTL))

@@ -10,13 +10,13 @@ import (
 // State has the units that are held under one key. [movingwindow.AppendState] and [movingwindow.ParseState] encode it.
 type State = movingwindow.State
 
-// Step takes o.Cost units at now, or none. RetryAfter is the time until enough units have returned if none is released. With
-// invalid options it denies, with a RetryAfter of [algo.Never].
+// Step takes o.Cost units at now, or none. RetryAfter assumes that none is released. With invalid options it denies, with a
+// RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return movingwindow.Step(s, now, o.window())
 }
 
-// Peek decides like Step, but takes nothing.
+// Peek is Step without a charge.
 func Peek(s State, now time.Time, o Options) algo.Result {
 	return movingwindow.Peek(s, now, o.window())
 }
@@ -27,8 +27,8 @@ func Release(s State, now, taken time.Time, o Options) (next State, r algo.Resul
 	return movingwindow.Refund(s, now, o.held(taken))
 }
 
-// Renew holds o.Cost units for another TTL from now on. taken is as for Release. If their slot has fewer, Renew changes nothing
-// and denies, with a RetryAfter of [algo.Never].
+// Renew holds o.Cost units for another TTL from now on. taken is as for Release. If their slot has fewer, Renew denies, with a
+// RetryAfter of [algo.Never].
 func Renew(s State, now, taken time.Time, o Options) (next State, r algo.Result) {
 	return movingwindow.Step(s, now, o.held(taken))
 }

@@ -23,8 +23,8 @@
 //
 // # When not to use it
 //
-// Do not use it for small limits, because counting in slots denies more than the limit requires. A caller that always retries at
-// the earliest allowed time gets this part of the limit (with package gcra 100%):
+// Counting in slots denies more than a small limit requires. A caller that always retries at the earliest allowed time gets this
+// part of the limit (with package gcra 100%):
 //
 //	Weighted, n=1:  50% at L=1    80% at L=5    99% at L=100
 //	Weighted, n=8:  89% at L=1
@@ -50,6 +50,6 @@
 //
 // # Changed limits
 //
-// If the limit, its period or the slots of a key change, units stay in use. The units of an old slot move to the new slot that
-// contains its last microsecond, or the last paid step if that is in the slot.
+// If the limit or the slots of a key change, units stay in use. Those of an old slot move to the new slot that contains its last
+// microsecond, or the last paid step if that is earlier.
 package movingwindow

@@ -35,7 +35,6 @@ func New(o Options) (Policy, error) {
 	return Policy{own}, nil
 }
 
-// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -85,7 +84,6 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 	return append(dst, state...), nil
 }
 
-// Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
 	args := p.prepared().args
 	if interval < 1 || args.limit == 0 {
@@ -112,7 +110,7 @@ func (p Policy) Bound(interval time.Duration) int64 {
 
 func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 
-// String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
+// String returns the spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
 	o := p.prepared()
 	return policy.Spec("movingwindow", o.Limit,

@@ -27,9 +27,8 @@
 // sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the decision. If that is allowed, only shadow
 // rules denied the call.
 //
-// sluice_retries_total counts retries after conflicts and lost replies. sluice_errors_total counts the errors of failed and
-// degraded decisions and of shadow rules, and clock skew. sluice_skew_seconds observes how far a stored state was ahead of the
-// clock.
+// sluice_retries_total counts retries after conflicts and lost replies. sluice_errors_total counts the errors of decisions and
+// shadow rules. sluice_skew_seconds observes how far a stored state was ahead of the clock.
 //
 // [NewMemoryCollector] counts records, the maximum for one rule, and records that were removed before and after they expired:
 //

@@ -15,8 +15,8 @@ import (
 //
 // A limiter decides on it in Go, not by a program on the server of Base. Calls without keys or swaps never fail or hang.
 //
-// After Recover, the circuit breaker of a limiter can stay open until more than a second has passed without a call. Run the test
-// under [testing/synctest], so that this takes no real time.
+// After Recover, the circuit breaker of a limiter can stay open until a second has passed without a call. Under
+// [testing/synctest] this takes no real time.
 type Store struct {
 	// Base is the store that has the records. nil means a store in memory. Do not change it after the first call.
 	Base storage.Store

@@ -60,8 +60,8 @@ const (
 	UsedUp                     // all of it, or more
 )
 
-// Store loads records and swaps them. It is safe for concurrent use by goroutines and processes. A successful CompareAndSwap
-// takes effect at one instant between its start and its return. A call may have any number of keys.
+// Store loads records and swaps them. It is safe for concurrent use by goroutines and processes. A call may have any number of
+// keys.
 //
 // The caller owns the slices and states that it passes in: a store copies the states, modifies nothing, and reads nothing after
 // the call. The caller also owns the returned records, which share no memory.
@@ -77,13 +77,13 @@ const (
 // If CompareAndSwap fails, the swaps may have been applied, or take effect later, unless the error wraps ErrNotApplied.
 type Store interface {
 	// Load returns the records of keys with their TTLs. A key may occur several times. An absent or expired key has the zero
-	// Record. Each record was in the store at some instant during the call. These instants may differ.
+	// Record. Each record was in the store at some instant during the call; these instants may differ.
 	//
 	// now is the time at such an instant, in whole microseconds or finer: by the clock of the database server, or else of the
 	// process. Without keys there is no round trip, and now is zero.
 	Load(ctx context.Context, keys ...string) (records []Record, now time.Time, err error)
 
-	// CompareAndSwap applies all swaps at one instant, or none. If the database breaks this promise, the error wraps
+	// CompareAndSwap applies all swaps at one instant of the call, or none. If the database breaks this promise, the error wraps
 	// ErrPartialWrite.
 	//
 	// If a stored version is not Old, there is a conflict, which is not an error: nothing changes, not even a TTL, and swapped is
@@ -97,8 +97,8 @@ type Store interface {
 // Purger is a store that may keep expired records until you call Purge. Do so about once a minute in one process.
 type Purger interface {
 	// Purge removes up to max expired records, and returns how many, even with an error. It never removes a record that was
-	// written again. If err is nil and removed is below max, none that had expired when the call began is left, unless another
-	// transaction has it locked. If max is 0 or less, it does nothing. If the context has ended, it returns an error.
+	// written again. If err is nil and removed is below max, only records that expired during the call, or are locked by other
+	// transactions, are left. If max is 0 or less, it does nothing. If the context has ended, it returns an error.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
 
@@ -108,7 +108,7 @@ type Lister interface {
 	// first cursor is empty, and next is empty on the last page. max is the approximate size of a page, at least 1. A page can be
 	// empty even if others follow.
 	//
-	// A key that is stored during the whole listing is on a page, unless the store documents an exception. A key may be missing
-	// if it is created, is deleted or expires meanwhile. A key can be on two pages.
+	// A key that is stored during the whole listing is on a page, perhaps on two, unless the store documents an exception. Other
+	// keys may be missing.
 	List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error)
 }

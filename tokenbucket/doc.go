@@ -29,8 +29,7 @@
 //	cost 4                 ok, 0 left
 //	                                      +3: 3 left     +2: full
 //
-// If a clock is behind the state, nothing is refilled until it has reached the time in the state. [algo.Policy] describes large
-// steps.
+// If a clock is behind the state, nothing is refilled until it has reached that time. [algo.Policy] describes large steps.
 //
 // # Source
 //
@@ -38,11 +37,7 @@
 //
 // # Changed limits
 //
-// If the limit of a key changes, the tokens that were missing after its last paid step stay missing. The time since that step
-// counts at the new rate.
-//
-//   - With continuous refill, a part of a token counts as a whole token if the weight of a token changes.
-//   - With interval refill, the time from the start of the interval to that step counts too, modulo the new Period.
-//
-// If Refill changes, only the time since that step counts, and a part of a token counts as a whole token.
+// If the limit of a key changes, the tokens that were missing after its last paid step stay missing. The time since that step counts
+// at the new rate. With interval refill, the time from the start of the interval to that step counts too, modulo the new Period. If
+// Refill changes, only the time since that step counts. A part of a token can count as a whole token.
 package tokenbucket

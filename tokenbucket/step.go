@@ -13,20 +13,20 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Peek decides like Step, but charges nothing.
+// Peek is Step without a charge.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
-// Refund gives o.Cost tokens back, at most until the bucket is full.
+// Refund gives back o.Cost tokens, at most until the bucket is full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost tokens, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel], or the bucket
-// would take longer than 2^52 microseconds (142 years) to refill.
+// Charge takes o.Cost tokens, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel], or the refill
+// would take longer than 142 years.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r

@@ -28,9 +28,9 @@ type Subject struct {
 	// For empty bytes it returns the encoding of the zero State. It may be nil.
 	Recode func(state []byte) ([]byte, error)
 
-	// Windowed means that units come back when a window ends, or one period after they were taken, so a shorter period can return
-	// them at once. LimitMayChange then checks a changed period only for keys that were new before their last operation.
-	// BoundHolds adds the whole cost of a refund to the bound.
+	// Windowed means that units come back when a window ends, or one period after they were taken. LimitMayChange then checks a
+	// changed period only for keys that were new before their last operation. BoundHolds adds the whole cost of a refund to the
+	// bound.
 	Windowed bool
 
 	// Composed means that the policy has parts, and each value of a result can come from another one. BoundHolds treats refunds

@@ -15,8 +15,8 @@ import (
 //	NAMESPACE:RULE:KIND:KEY          such as shop:login:gcra:alice
 //	{GROUP}NAMESPACE:RULE:KIND:KEY   such as {tenant-7}shop:login:gcra:alice
 //
-// A part may contain any bytes. Those of %, braces, control characters (U+0000 to U+001F, U+007F to U+009F) and invalid UTF-8 are
-// written as %XX in upper case, and so are colons, except in KEY.
+// In each part, %, braces, control characters (U+0000 to U+001F, U+007F to U+009F) and invalid UTF-8 are written as %XX in upper
+// case, and so are colons, except in KEY.
 //
 // Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and its
 // SHA-256 in hexadecimal. No other part contains %#.
@@ -42,10 +42,9 @@ func Rule(namespace, name, kind string) string {
 	return string(dst)
 }
 
-// String returns the text of the key.
 func (k RuleKey) String() string { return string(k.Append(make([]byte, 0, 96))) }
 
-// Append appends the text of the key to dst.
+// Append appends the text of the key.
 func (k RuleKey) Append(dst []byte) []byte {
 	start := len(dst)
 	if k.Group != "" {

@@ -26,11 +26,11 @@ type Server interface {
 }
 
 // Batch is a list of requests that a [Server] decides one after the other, for the same time. It writes only changed states. By
-// the server's clock, a record expires after its TTL plus Margin, counted from its write or from the time of the decisions,
-// whichever is later.
+// the server's clock, a record expires after its TTL plus Margin, counted from its write or the time of the decisions, whichever
+// is later.
 type Batch struct {
 	Version storage.Version // of the written records; new for every batch
-	// Now is the time of the decisions. Zero means the clock of the server, without another round trip.
+	// Now is the time of the decisions; zero means the clock of the server, without another round trip.
 	Now      time.Time
 	Margin   time.Duration
 	Keys     []string // no duplicates
@@ -43,8 +43,7 @@ type Batch struct {
 	Found []storage.Record
 	// KeyErr is nil, or has an error or nil for each key. Nothing was written under a key with an error, and its requests have
 	// failed. They may have written their other keys, unless the error wraps ErrNotApplied. If it also wraps ErrContended, the
-	// limiter probes the key with a CompareAndSwap that deletes no record, and sends the requests again when it succeeds or
-	// conflicts.
+	// limiter sends them again when a CompareAndSwap of the key that deletes no record succeeds or conflicts.
 	KeyErr []error
 }
 
@@ -79,20 +78,20 @@ type Request struct {
 
 // The values of [Request].Applied for a request that the [Server] did not decide. It has changed nothing.
 const (
-	Damaged  = -1 // the program cannot read the state of a Use without Shadow
-	Declined = -2 // swaps must decide it, for instance because of a state of another limit
+	Damaged  = -1 // a program cannot read the state of a Use without Shadow
+	Declined = -2 // swaps must decide it, for instance on a state of another limit
 )
 
 // Use is one operation of a request, on a key of its own.
 type Use struct {
 	Key     int // index into Batch.Keys
 	Op      Op
-	Shadow  bool          // the use never denies; it is skipped if the program cannot read its state
+	Shadow  bool          // never denies; skipped if the program cannot read its state
 	Cost    int64         // from 1 to algo.MaxLevel
 	Program *algo.Program // one for which Server.Runs is true
 }
 
-// Op is the kind of an operation. A [Server] runs the first three.
+// Op is an operation. A [Server] runs the first three.
 type Op uint8
 
 const (

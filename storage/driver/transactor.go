@@ -42,11 +42,11 @@ type Item struct {
 	Next Change
 }
 
-// Change is the change of one key in an update.
+// Change is the change of one key.
 type Change struct {
 	Verb Verb
 
-	// Only Put uses these fields. They mean the same as in storage.Swap, but the TTL must also pass by the clock that decides.
+	// For Put, as in storage.Swap, but the TTL must also pass by the clock that decides.
 	State    []byte
 	TTL      time.Duration
 	Priority storage.Priority

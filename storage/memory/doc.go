@@ -11,10 +11,9 @@
 //
 // If more than 7/8 of MaxKeys records have used at least half of their limit, step 3 comes before step 2.
 //
-// So a flood of keys that use little does not evict a key that has used up its limit. But an attacker who uses up more than 7/8
-// of MaxKeys keys evicts exhausted keys, including his own. Set MaxKeys to at least 8/7 of the keys that can be exhausted at the
-// same time, or add a rule whose key the attacker cannot choose, such as the address. If [Stats].Evicted grows, MaxKeys is too
-// small, or someone invents keys.
+// So a flood of keys that use little does not evict an exhausted key. But an attacker who exhausts more than 7/8 of MaxKeys keys
+// evicts exhausted keys. Set MaxKeys to at least 8/7 of the keys that can be exhausted at the same time, or add a rule whose key
+// the attacker cannot choose, such as the address. If [Stats].Evicted grows, MaxKeys is too small, or someone invents keys.
 //
 // # Memory
 //

@@ -15,7 +15,8 @@ import (
 const DefaultMaxKeys = 1 << 20
 
 // Store implements [storage.Store] and [driver.Transactor] in memory. It is safe for concurrent use. It must not be copied, and
-// its fields must not change after the first use. If a limiter has a Clock, a record expires by both clocks.
+// its fields must not change after the first use. If a limiter has a Clock, records last until their TTL has passed by both
+// clocks.
 type Store struct {
 	locks [maxShards]lock // first, so that each fills a cache line
 

@@ -1,17 +1,14 @@
 // Package redis stores limits in Redis 7 or later: one server, a primary with replicas behind Sentinel, a Redis Cluster, or the
 // servers of a [redis.Ring]. It takes any client of github.com/redis/go-redis/v9 and never closes it.
 //
-// A Lua script decides a batch of requests. A script of 64 requests takes the server 0.2 to 0.4 ms. No write is retried, whatever
-// MaxRetries is.
+// A Lua script decides a batch of requests. One of 64 requests takes the server 0.2 to 0.4 ms.
 //
 // # Settings of the client
 //
-// Set ContextTimeoutEnabled. Without it, the connection of a call that has ended stays in use until the ReadTimeout. With it, a
-// cancelled call may return only at its deadline; see sluice.Limiter.
+// Set ContextTimeoutEnabled. Without it, the connection of a call that has ended stays in use until the ReadTimeout.
 //
-// Set DialerRetries to 1. By default, go-redis retries a refused connection for half a second, and FailOpen and FailLocal decide
-// only after that. go-redis also prints each refused connection to stderr, unless you call Disable or SetLogger of its package
-// logging.
+// Set DialerRetries to 1. Otherwise go-redis retries a refused connection for half a second, and FailOpen and FailLocal decide
+// only after that. go-redis prints refused connections to stderr, unless you call Disable or SetLogger of its package logging.
 //
 // # Permissions
 //
@@ -39,16 +36,13 @@
 //
 // # Data loss
 //
-// Redis may lose writes that it has acknowledged. A crash loses those since the last snapshot or fsync. A failover loses those
-// that had not reached the replica, perhaps of several seconds; min-replicas-to-write and min-replicas-max-lag bound that. An
-// eviction policy other than noeviction deletes live records. If a server of a Ring does not answer, the Ring assigns its keys to
-// others, without the records.
+// A crash loses the writes since the last snapshot or fsync. A failover loses those that had not reached the replica, perhaps of
+// several seconds; min-replicas-to-write and min-replicas-max-lag bound that. An eviction policy other than noeviction deletes
+// live records. If a server of a Ring does not answer, the Ring assigns its keys to others, without the records.
 //
 // # Failures
 //
 // During a failover, and until a Ring has reassigned the keys of a lost server, decisions fail with [storage.ErrUnavailable] or
 // [storage.ErrOutcomeUnknown]. If a lost node has no replica, the cluster refuses all keys, unless cluster-require-full-coverage
 // is no. While a slot moves, a decision fails if its keys are on both nodes.
-//
-// A client with ReadOnly, RouteByLatency or RouteRandomly also sends all scripts to primaries, so it reads no old records.
 package redis

@@ -5,9 +5,9 @@
 //	store, err := sqlite.New(db, sqlite.Options{})
 //	err = store.Migrate(ctx)
 //
-// Decisions are made in Go, in one transaction for all waiting callers of a limiter. It excludes all other writers, so there are
-// no conflicts. Several processes may share the file. A write waits for the lock as long as busy_timeout and the context allow.
-// Then it fails with [storage.ErrContended], and the limiter retries.
+// Go decides, in one transaction for all waiting callers of a limiter, which excludes all other writers. Several processes may
+// share the file. A write waits for the lock as long as busy_timeout and the context allow. Then it fails with
+// [storage.ErrContended], and the limiter retries.
 //
 // # Settings
 //
@@ -17,9 +17,8 @@
 //   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's default, they wait for the disk
 //     only at a checkpoint. With FULL, or without WAL, they are usually slower by a factor of ten or more.
 //   - _stmt_cache_size=16: without it, a decision takes up to half as long again.
-//   - _busy_timeout: the driver's default, 5000, is enough. With 0, a write fails at once if the database is locked, and the
-//     limiter retries. Opening a connection can wait for all of it, even if the context ends before. So let the pool keep enough
-//     connections (SetMaxIdleConns).
+//   - _busy_timeout: the driver's default, 5000, is enough. Opening a connection can wait for all of it, even if the context ends
+//     before. So let the pool keep enough connections (SetMaxIdleConns).
 //   - SetMaxOpenConns: under load, the store keeps a connection for up to 10 ms, unless it is the pool's last. So for that long
 //     after db.Close, the file may stay open, and a transaction may still commit.
 //
@@ -39,9 +38,9 @@
 // If a BEFORE trigger drops a write, calls and Purge fail. AFTER triggers must not write the table, because the store does not
 // notice that.
 //
-// SQLite has one writer at a time, so transactions of other work delay decisions. Decide before you begin a write transaction:
-// inside of it, a decision fails at its timeout. In WAL mode, the log grows during a long read transaction, and decisions wait
-// while the next write copies the log into the database.
+// SQLite has one writer at a time, so other transactions delay decisions. Decide before you begin a write transaction: inside of
+// it, a decision fails at its timeout. In WAL mode, a long read transaction lets the log grow, and decisions wait while the next
+// write copies it into the database.
 //
 // Do not delete the file while a process uses it.
 //
