@@ -15,8 +15,8 @@ type Portable interface {
 
 // Program is Step, Refund and Charge of a policy in the languages of database servers. It reads no clock and no other key.
 //
-// A program computes the same bytes as the method in Go, but next is empty if the state changes and the key becomes like a new
-// key. A limiter verifies count, but not next and ttl. So test these on the server.
+// A program computes the same bytes as the method in Go. But if the state changes and the key becomes like a new key, next is
+// empty. A limiter verifies count, but not next and ttl. So test these on the server.
 //
 // # Lua
 //

@@ -32,6 +32,6 @@
 //
 // # Changed limits
 //
-// If the options of a key change, units in use stay in use, as if all were taken at the first allowed request or charge in their
-// window.
+// If the options of a key change, units in use stay in use. They count at the time of the first allowed request or charge in
+// their window.
 package calendar

@@ -36,8 +36,8 @@ import (
 //   - Fresh is true if all parts are fresh.
 //
 // If the number of parts changes, or the algorithm or period of one, the stack has another Kind, and a limiter gives it new
-// records. Otherwise stored states stay valid. Beware: if two parts have the same algorithm and period, and the order of their
-// counts changes, or with equal counts that of their Strings, each gets the state of the other.
+// records. Otherwise stored states stay valid. Beware: parts of the same algorithm and period are in the order of their counts,
+// then of their Strings. If a change swaps two of them, each gets the state of the other.
 type Stack struct {
 	parts []algo.Policy
 	order []int  // indexes into parts, in the order of the states

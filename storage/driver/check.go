@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// BeginSwap checks the arguments of CompareAndSwap, which calls it first, and returns the keys, or [storage.ErrKey],
+// BeginSwap checks the arguments of CompareAndSwap, which calls it first, and returns the keys. It can return [storage.ErrKey],
 // [storage.ErrDuplicateKey], [storage.ErrSwap], or the error of an ended context with [storage.ErrNotApplied].
 func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err error) {
 	keys = make([]string, len(swaps))

@@ -19,8 +19,8 @@ func MayCutConnection(ctx context.Context) bool {
 }
 
 // Detached calls do in a goroutine, unless ctx has ended. Use it for round trips on pooled connections. If ctx ends, Detached
-// returns its error at once, and do goes on until the deadline of ctx, and at least for a second after the call. Without a
-// deadline, it goes on for another second. do must not use memory of the caller. Its panic reaches the caller.
+// returns its error at once. do goes on until the deadline of ctx, and at least for a second after the call. Without a deadline,
+// it goes on for another second. do must not use memory of the caller. Its panic reaches the caller.
 func Detached[T any](ctx context.Context, do func(ctx context.Context) (T, error)) (T, error) {
 	type result struct {
 		value    T

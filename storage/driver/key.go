@@ -16,7 +16,7 @@ import (
 //	{GROUP}NAMESPACE:RULE:KIND:KEY   such as {tenant-7}shop:login:gcra:alice
 //
 // In each part, %, braces, control characters (U+0000 to U+001F, U+007F to U+009F) and invalid UTF-8 are written as %XX in upper
-// case, and so are colons, except in KEY.
+// case. So are colons, except in KEY.
 //
 // Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and its
 // SHA-256 in hexadecimal. No other part contains %#.

@@ -18,8 +18,8 @@ func BeginList(ctx context.Context, max int) error {
 	return ctx.Err()
 }
 
-// ListRange returns the least and the greatest key, both included, of the page after cursor, for a store that lists keys in the
-// order of their bytes.
+// ListRange returns the least and the greatest key, both included, that the page after cursor can have. Use it if the store lists
+// keys in the order of their bytes.
 func ListRange(prefix, cursor string) (first, last string) {
 	return cmp.Or(cursor, prefix), prefix + strings.Repeat("\xff", storage.MaxKey)
 }
