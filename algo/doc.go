@@ -7,8 +7,7 @@
 //
 // # Units and time
 //
-// A request, which package sluice names a call, costs a whole number of units. An instant is a whole number of microseconds since
-// the Unix epoch, from 0 (1970) to [MaxInstant] (2112).
+// A request, which package sluice names a call, costs a whole number of units. Times are whole microseconds; see [Instant].
 //
 // Arithmetic is exact, in whole numbers below 2^53, which are the same in Go, Lua and SQL.
 package algo

@@ -66,8 +66,7 @@ type Holder interface {
 // MaxInstant is the last instant that the algorithms distinguish, in September 2112.
 const MaxInstant = 1<<52 - 1
 
-// Instant returns t in microseconds since the Unix epoch, rounded down. Times outside the range become 0 or
-// MaxInstant.
+// Instant returns t in microseconds since the Unix epoch, rounded down. Times outside the range become 0 (1970) or MaxInstant.
 func Instant(t time.Time) int64 {
 	const maxSec = MaxInstant / 1_000_000
 	sec := t.Unix()

@@ -21,8 +21,8 @@
 //	sluice_errors_total               counter    limiter, op, kind
 //	sluice_skew_seconds               histogram  limiter
 //
-// sluice_decisions_total counts each decision once, also cached denials, under the rule that decided: the one with the least
-// remaining, or after a denial the one with the longest wait. The rule is empty if the decision failed or no rule applied.
+// sluice_decisions_total counts each decision once, also cached denials. rule has the least remaining, or after a denial the
+// longest wait. It is empty if the decision failed or no rule applied.
 //
 // sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the decision. If that is allowed, only shadow
 // rules denied the call.

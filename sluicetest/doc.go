@@ -1,5 +1,5 @@
-// Package sluicetest has two helpers for tests of programs that use sluice: [Traces], which are tests as text files, and [Store],
-// a store whose outages a test begins and ends.
+// Package sluicetest helps to test programs that use sluice. [Traces] runs tests that are text files. [Store] is a store whose
+// outages a test begins and ends.
 //
 // # Traces
 //

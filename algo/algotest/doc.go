@@ -15,16 +15,16 @@
 //
 // A failure prints the exact text of its law.
 //
-//	 1 Deterministic       the same arguments give the same result, and are not modified
+//	 1 Deterministic       equal arguments give equal results, and are not modified
 //	 2 NewKeyIsEmpty       empty bytes and an expired state decide alike
 //	 3 StateEncoding       bytes that are not a state are refused
 //	 4 DenialKeepsState    a denial and a refund of a full key return the same state
-//	 5 RetryIsExact        at RetryAfter the cost is allowed, and not 1µs earlier
-//	 6 NextRefillIsExact   at NextRefill more units are left, and not 1µs earlier
-//	 7 ResetIsExact        at ResetAfter the key is like a new key, and not 1µs earlier
+//	 5 RetryIsExact        at RetryAfter the cost is allowed, not earlier
+//	 6 NextRefillIsExact   at NextRefill more units are left, not earlier
+//	 7 ResetIsExact        at ResetAfter the key is like a new key, not earlier
 //	 8 BoundHolds          any interval admits at most Bound units
 //	 9 ClockMayStepBack    if the clock steps back, no more is admitted than if it had stopped
-//	10 DenialStaysTrue     a cost that is denied at t is still denied at t after other steps
+//	10 DenialStaysTrue     a cost denied at t is still denied at t after other steps
 //	11 CostsAddUp          two costs at one instant equal their sum
 //	12 LargerCostIsHarder  a larger cost is never easier to get
 //	13 AccountsAddUp       Available + Refilled - Paid == Remaining

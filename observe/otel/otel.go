@@ -1,4 +1,4 @@
-// Package otel observes limiters with OpenTelemetry: it counts decisions, measures their duration, and adds an event to the span
+// Package otel observes limiters with OpenTelemetry. It counts decisions, measures their duration, and adds an event to the span
 // of a call that is denied, or for which the store failed. It is a module of its own.
 //
 //	observer, err := otel.New(nil) // the global MeterProvider

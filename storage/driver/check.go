@@ -57,8 +57,8 @@ func begin(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// KeepFor returns how long a store must keep a record, until its TTL has passed by two clocks: that of the decision, which showed
-// decided, and that of the store, which showed stored. 0 means for ever.
+// KeepFor returns how long a store must keep a record that was decided at decided, when its own clock showed stored. The TTL must
+// pass by both clocks. 0 means for ever.
 func KeepFor(ttl time.Duration, decided, stored time.Time) time.Duration {
 	ahead := max(0, decided.Sub(stored))
 	if ttl == 0 || ttl > math.MaxInt64-ahead {

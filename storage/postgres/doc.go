@@ -28,8 +28,8 @@
 //
 // A store on a [pgx.Tx] charges in that transaction, for instance a quota together with an order. Each transaction needs its own
 // store and limiter. Others wait for its keys until it ends, so keep it short, use READ COMMITTED, and make only one decision in
-// it. After an error of the database, which is no [storage.ErrContended] or [storage.ErrUnavailable], roll back and repeat all of
-// it. Set a lock_timeout, because a context that ends during a statement closes the connection.
+// it. Set a lock_timeout, because a context that ends during a statement closes the connection. After an error of the database,
+// roll back and repeat all of it. The error wraps neither [storage.ErrContended] nor [storage.ErrUnavailable].
 //
 // # PgBouncer
 //

@@ -1,7 +1,7 @@
 // Package redis stores limits in Redis 7 or later: one server, a primary with replicas behind Sentinel, a Redis Cluster, or the
 // servers of a [redis.Ring]. It takes any client of github.com/redis/go-redis/v9 and never closes it.
 //
-// A Lua script decides a batch of requests. One of 64 requests takes the server 0.2 to 0.4 ms.
+// A Lua script decides a batch of requests. With 64 requests it takes the server 0.2 to 0.4 ms.
 //
 // # Settings of the client
 //
