@@ -23,9 +23,9 @@ import (
 // penalty are denied, and do not extend it. The zero Penalty and a nil Penalty deny everything.
 //
 // Only a denial by the inner policy begins a penalty: not one by another rule, not a Peek, and not a cost that the inner policy
-// never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner policy. Only a
-// reset ends a penalty. A changed Duration counts from the start of a penalty, so it can bring back one that has ended, unless a
-// call was allowed since.
+// never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner policy. A Refund
+// ends no penalty; a reset does. A changed Duration counts from the start of a penalty, so it can bring back one that has ended,
+// unless a call was allowed since.
 //
 // RetryAfter of a Step that begins a penalty covers it, but not that of a Peek. A Penalty runs in Go on every store.
 type Penalty struct {

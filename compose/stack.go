@@ -24,15 +24,16 @@ import (
 // all parts full, the state of the stack is empty.
 
 // Stack is an [algo.Portable] policy that applies several policies, its parts, to one key. It charges a cost to all parts if all
-// allow it. Otherwise it charges none, and no state changes, so a policy of your own that counts denials needs a rule of its own.
+// allow it. Otherwise it charges none, and no state changes. So a policy of your own that counts denials needs a rule of its own.
 // The zero Stack denies everything.
 //
 // The result combines the results of the parts:
 //
-//   - Limit (a capacity), Available and Remaining are the least, RetryAfter, ResetAfter and Skew the greatest of the parts.
+//   - Limit (a capacity), Available and Remaining are the least of the parts.
+//   - RetryAfter, ResetAfter and Skew are the greatest.
 //   - NextRefill is the time until Remaining grows: the longest among the parts with the least Remaining, or 0 if one of these is
 //     full.
-//   - Part is the first part that decided: with the longest RetryAfter on a denial, otherwise with the least Remaining.
+//   - Part decided: on a denial it has the longest RetryAfter, otherwise the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
 // If the number of parts changes, or the algorithm or period of one, the stack has another Kind, and a limiter gives it new
@@ -115,8 +116,8 @@ func (s *Stack) Parts() []algo.Policy {
 	return s.parts
 }
 
-// StackOf returns the Stack that p is, or that it punishes as a Penalty, or nil. The Part of a Result of p is an index into its
-// Parts.
+// StackOf returns p, or the inner policy of a Penalty p, if that is a Stack, and otherwise nil. The Part of a Result of p is an
+// index into its Parts.
 func StackOf(p algo.Policy) *Stack {
 	if penalty, ok := p.(*Penalty); ok {
 		p = penalty.Inner()

@@ -4,8 +4,9 @@
 // # Promise
 //
 // At most Count units are held at any time. Step takes units, Release gives them back, and Renew holds them for another TTL. A
-// unit that is neither released nor renewed returns by itself: after TTL, and at most Slots+1 slots after it was taken. A slot is
-// TTL/Slots, rounded up to a whole microsecond. If the clock of one process is ahead, units of others return early by that much.
+// unit that is neither released nor renewed returns by itself: after TTL at the earliest, and at most Slots+1 slots after it was
+// taken. A slot is TTL/Slots, rounded up to a whole microsecond. If the clock of one process is ahead, units of others return
+// early by that much.
 //
 // Units of one slot are not told apart. So release each one once, and renew it with the time of its last renewal. A late or
 // second release frees nothing of another slot.

@@ -23,8 +23,8 @@
 //
 // # When not to use it
 //
-// Counting in slots denies more than a small limit requires. A caller that always retries at the earliest allowed time gets this
-// part of the limit (with package gcra 100%):
+// With a small limit, counting in slots denies more than the limit requires. A caller that always retries at the earliest allowed
+// time gets this part of the limit (with package gcra 100%):
 //
 //	Weighted, n=1:  50% at L=1    80% at L=5    99% at L=100
 //	Weighted, n=8:  89% at L=1

@@ -1,12 +1,12 @@
-// Package sqlite stores limits in a table of an existing SQLite database. It takes a *sql.DB of github.com/mattn/go-sqlite3, or
-// of a driver that wraps its errors for errors.As, and never closes it.
+// Package sqlite stores limits in a table of an existing SQLite database. It takes a *sql.DB of github.com/mattn/go-sqlite3 and
+// never closes it. A driver around it works if errors.As finds a sqlite3.Error in its errors.
 //
 //	db, err := sql.Open("sqlite3", "file:app.db?_journal_mode=WAL&_stmt_cache_size=16")
 //	store, err := sqlite.New(db, sqlite.Options{})
 //	err = store.Migrate(ctx)
 //
-// Go decides, in one transaction for all waiting callers of a limiter, which excludes all other writers. Several processes may
-// share the file. A write waits for the lock as long as busy_timeout and the context allow. Then it fails with
+// Decisions are made in Go, in one transaction for all waiting callers of a limiter. It excludes all other writers. Several
+// processes may share the file. A write waits for the lock as long as busy_timeout and the context allow. Then it fails with
 // [storage.ErrContended], and the limiter retries.
 //
 // # Settings
