@@ -31,7 +31,7 @@ var (
 type Policy interface {
 	// Step decides a request of cost units at now, and charges all of them or none.
 	Step(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
-	// Peek is Step without a charge: Paid is 0, and Remaining is not reduced.
+	// Peek decides like Step, but charges nothing: Paid is 0, and Remaining is not reduced.
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
 	// Refund refills until now, and gives cost units back, at most until the key is full. Paid is minus the units that came back.
 	// A later time in the state stays, and so does the state of a full key. If another refund fills the key, the next state may

@@ -18,8 +18,8 @@ const maxCapacity = 1<<51 - 1
 // Rate returns the rate of l for a burst from 1 to MaxCount. It is exact, in lowest terms, if a burst then weighs less than 2^51.
 // Otherwise it is rounded down, to the largest fraction with a smaller Unit.
 //
-// Rate returns an error if the burst takes 71 years or longer to refill. It also does if rounding makes the rate slower by 1e-6,
-// or by 1e-4 above a count or burst of 2^31. The error names the nearest lower burst that works.
+// Rate returns an error if the burst takes 71 years or longer to refill. It also returns one if rounding makes the rate slower by
+// 1e-6, or by 1e-4 above a count or burst of 2^31. The error names the nearest lower burst that works.
 func (l Limit) Rate(burst int64) (Rate, error) {
 	if err := l.Validate(); err != nil {
 		return Rate{}, err

@@ -15,7 +15,7 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return fixedwindow.Step(s, now, o.fixed(s, now))
 }
 
-// Peek is Step without a charge.
+// Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) algo.Result {
 	return fixedwindow.Peek(s, now, o.fixed(s, now))
 }

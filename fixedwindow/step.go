@@ -13,7 +13,7 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Peek is Step without a charge.
+// Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, s, now, &r, policy.Peek)
 	return r

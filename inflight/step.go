@@ -16,7 +16,7 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return movingwindow.Step(s, now, o.window())
 }
 
-// Peek is Step without a charge.
+// Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) algo.Result {
 	return movingwindow.Peek(s, now, o.window())
 }
