@@ -1,21 +1,13 @@
-// Package algo defines the types that all rate limiting algorithms of sluice share.
-//
-// An algorithm is a pure function:
+// Package algo defines the types that all algorithms of sluice share. An algorithm is a pure function, which reads no clock:
 //
 //	state', result = Step(state, now, options)
 //
-// The options include the limit and the cost of the request. The function reads no clock.
-//
-// sluice has four algorithms, each in its own package: gcra (choose it unless you need another), tokenbucket, fixedwindow and
-// movingwindow. Package inflight counts units that are held, and package calendar units by date. An algorithm of your own works
-// wherever they do, but a spec cannot name it.
+// The algorithms are in packages gcra (choose it unless you need another), tokenbucket, fixedwindow, movingwindow, inflight
+// (units that are held) and calendar (quotas by date). Your own works wherever they do, but a spec cannot name it.
 //
 // # Units and time
 //
-// A request, which package sluice names a call, costs a whole number of units. An instant is a whole
-// number of microseconds since the Unix epoch, from 0 (1970) to [MaxInstant] (2112). [Instant] rounds
-// times down.
+// A request, which package sluice names a call, costs a whole number of units. Times are whole microseconds; see [Instant].
 //
-// All arithmetic is exact, in whole numbers below 2^53, which are the same in Go, in Lua and in SQL. So nothing drifts, and
-// [Result.RetryAfter] is right to the microsecond.
+// Arithmetic is exact, in whole numbers below 2^53, which are the same in Go, Lua and SQL.
 package algo

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// MaxCount is the largest count of a limit and the largest burst: 2^40, which is a terabyte for limits in bytes.
+// MaxCount is the largest count of a limit and the largest burst: 2^40, a terabyte for limits in bytes.
 const MaxCount int64 = 1 << 40
 
-// MaxPeriod is the longest period of a limit: 2^51-1 microseconds (71 years).
+// MaxPeriod is the longest period of a limit: 71 years.
 const MaxPeriod = (1<<51 - 1) * time.Microsecond
 
 // Limit is a sustained rate: Count units every Period. The zero Limit is not valid.
@@ -20,12 +20,12 @@ type Limit struct {
 	Period time.Duration // from 1us to MaxPeriod, in whole microseconds
 }
 
-// Per returns the limit of count units every period, without validating it.
+// Per returns a Limit without validating it.
 func Per(count int64, period time.Duration) Limit {
 	return Limit{Count: count, Period: period}
 }
 
-// Validate returns an error if Count or Period is out of range.
+// Validate returns an error if a field is out of range.
 func (l Limit) Validate() error {
 	switch {
 	case l.Count < 1:
@@ -52,14 +52,13 @@ func (l Limit) String() string {
 	return strconv.FormatInt(l.Count, 10) + "/" + formatPeriod(l.Period)
 }
 
-// ParseLimit parses COUNT/PERIOD, such as "100/m". PERIOD is one of
+// ParseLimit parses COUNT/PERIOD, such as "100/m". PERIOD is a whole number of microseconds, written as
 //
-//   - a unit: us, ms, s, m, h or d
-//   - a long name: sec, second, min, minute, hour or day, or its plural
-//   - a whole number with d or a long name: 7d, 15min
+//   - a unit: us, ms, s (sec, second), m (min, minute), h (hour) or d (day); long names can be plural
+//   - a whole number with a unit: 7d, 15min
 //   - a duration for [time.ParseDuration]: 250ms, 1m30s
 //
-// It must be a whole number of microseconds. For weeks, months and years write 7d, 30d or 365d, or use package calendar.
+// For weeks, months and years write 7d, 30d or 365d, or use package calendar.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))
@@ -98,8 +97,7 @@ var units = map[string]string{
 	"d": "d", "day": "d", "days": "d",
 }
 
-// FormatDuration formats d as specs do: like [time.Duration.String], but without trailing zero units,
-// so 15m instead of 15m0s. [time.ParseDuration] parses it.
+// FormatDuration is [time.Duration.String] without trailing zero units: 15m instead of 15m0s.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -6,22 +6,20 @@ import (
 	"time"
 )
 
-// Rate is the rate of a limit as gcra and tokenbucket compute with it: a unit weighs Unit, and a weight of Drain
-// drains every microsecond. A full burst weighs less than 2^51, so all numbers stay below 2^53.
+// Rate is the rate of a limit for gcra and tokenbucket: a unit weighs Unit, and a weight of Drain drains every microsecond. A
+// full burst weighs less than 2^51.
 type Rate struct{ Drain, Unit int64 }
 
-// MaxLevel is the highest weight of the units in use: 2^52-1.
+// MaxLevel is the highest weight of the units in use.
 const MaxLevel = 1<<52 - 1
 
 const maxCapacity = 1<<51 - 1
 
-// Rate returns the rate of l for a burst from 1 to MaxCount. Drain/Unit is the exact count per microsecond in
-// lowest terms, if a burst of such units weighs less than 2^51. Otherwise the rate is rounded down, to the largest
-// fraction with a smaller Unit.
+// Rate returns the rate of l for a burst from 1 to MaxCount. It is exact, in lowest terms, if a burst then weighs less than 2^51.
+// Otherwise it is rounded down, to the largest fraction with a smaller Unit.
 //
-// Rate returns an error if the burst takes 2^51 microseconds (71 years) or longer to refill. It also returns one if the rounded
-// rate is slower by 1e-6 or more. Above a count or burst of 2^31, that is 1e-4. The error names the nearest lower burst that
-// works.
+// Rate returns an error if the burst takes 71 years or longer to refill. It also returns one if rounding makes the rate slower by
+// 1e-6, or by 1e-4 above a count or burst of 2^31. The error names the nearest lower burst that works.
 func (l Limit) Rate(burst int64) (Rate, error) {
 	if err := l.Validate(); err != nil {
 		return Rate{}, err
@@ -62,7 +60,7 @@ func (l Limit) longestBurst(refused int64) int64 {
 	return accepted
 }
 
-// FastRate is Rate for a valid limit and burst, with false instead of an error.
+// FastRate is Rate for a valid limit and burst, without an error.
 func (l Limit) FastRate(burst int64) (r Rate, ok bool) {
 	count, period := l.Count, l.Period.Microseconds()
 	if r = (Rate{1, period / count}); r.Unit*count != period {

@@ -9,13 +9,13 @@ import (
 // or the options are not valid.
 const Never time.Duration = math.MaxInt64
 
-// Result is one decision. Every field is set, whether the request is allowed or denied, and is computed under
-// the current options. Durations are whole microseconds, rounded up. Always
+// Result is one decision. Every field is set, also on a denial, under the current options. Durations are whole microseconds,
+// rounded up. Always
 //
 //	Available + Refilled - Paid == Remaining
 //
-// Remaining is negative if the key has a debt: a Charge took more units than were left, more units are in use
-// than a changed capacity, or, in gcra, the clock is behind the state.
+// Remaining is negative if the key has a debt: a Charge took more than was left, the capacity fell below the units in use, or, in
+// gcra, the clock is behind the state.
 type Result struct {
 	Allowed    bool
 	Fresh      bool          // the key was new, or its state had expired

@@ -2,27 +2,22 @@
 //
 // # Promise
 //
-// No day, week, month or year has more than Count units. A week begins on Monday. A window begins with the first instant whose local date
-// is in it. So if a change of the clocks skips midnight, it begins when the clocks have changed. If it repeats an hour around
-// midnight, the window begins at the first midnight. A day without any instant, such as 30 December 2011 in Samoa, has no window.
+// No day, week (from Monday), month or year has more than Count units, and RetryAfter is exact across changes of the clocks. A
+// window begins with the first instant whose local date is in it. So a day that the zone skipped has none.
 //
-// Let D(k) be the least length of k consecutive whole windows. The interval has at most
+// An interval of more than a microsecond has at most
 //
-//	Count * (2 + k)      for the largest k with D(k) < x
+//	Count * (2 + k)      for the largest k with D(k) < its length
 //
-// units for an interval of more than a microsecond. D(k) is the least number of days in k consecutive days, weeks, months or
-// years, times 24 hours, minus the largest difference between two offsets of the zone since 1970. [Policy.Bound] computes
-// this bound.
-//
-// RetryAfter is exact across changes of the clocks.
+// units ([Policy.Bound]). D(k) is the least number of days in k consecutive days, weeks, months or years, times 24 hours, minus
+// the largest difference between two offsets of the zone since 1970.
 //
 // # When not to use it
 //
-// A client can use the whole quota at once, twice around the end of a window. For a steady rate use package gcra, and for windows of a
-// fixed length package fixedwindow. The policy runs in Go on every store, so a decision on PostgreSQL and Redis takes two round trips.
+// A client can use the whole quota at once, twice around the end of a window. For a steady rate use package gcra. A decision on
+// PostgreSQL and Redis takes two round trips, because the policy runs in Go.
 //
-// All processes must have the same version of the time zone database, or their windows can differ after a country has changed its
-// rules. The zone must be one that [time.LoadLocation] returns, because a spec has only the name of the zone.
+// All processes must have the same version of the time zone database, or their windows can differ.
 //
 // # Timeline
 //
@@ -37,6 +32,6 @@
 //
 // # Changed limits
 //
-// If Count changes, units in use stay in use. If the unit or the zone changes, they count as used at the time of the first allowed
-// request or charge in their window.
+// If the options of a key change, units in use stay in use. They count at the time of the first allowed request or charge in
+// their window.
 package calendar

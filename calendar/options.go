@@ -29,11 +29,11 @@ type Options struct {
 	Count int64          // units in each window, from 1 to algo.MaxCount
 	Unit  Unit           // of the windows
 	Zone  *time.Location // whose midnight begins a window; nil means UTC. It must come from time.LoadLocation
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
+	// Cost is the units of a Step, Peek, Refund or Charge; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 
-// Validate returns an error that names the first option that is not valid.
+// Validate returns an error that names the first invalid option.
 func (o Options) Validate() error {
 	switch {
 	case o.Count < 1 || o.Count > algo.MaxCount:

@@ -9,8 +9,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy implements [algo.Policy]: the algorithm with its options. The zero Policy denies
-// everything.
+// Policy implements [algo.Policy]. The zero Policy denies everything.
 type Policy struct {
 	of *prepared // the only field, so converting a Policy to an interface does not allocate
 }
@@ -23,7 +22,7 @@ type prepared struct {
 
 var _ algo.Policy = Policy{}
 
-// New returns a policy. Its error is that of [Options.Validate].
+// New returns a policy, or the error of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -37,7 +36,6 @@ func New(o Options) (Policy, error) {
 	return Policy{&prepared{o, o.drift()}}, nil
 }
 
-// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -73,7 +71,6 @@ func (p Policy) decide(op policy.Op, dst, state []byte, now time.Time, cost int6
 	return op.Apply(window, dst, state, now, cost)
 }
 
-// Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
 	own := p.prepared()
 	if interval < 1 || own.Count == 0 {
@@ -101,7 +98,7 @@ func (p Policy) Limit() algo.Limit {
 	return algo.Per(own.Count, days[own.Unit]*24*time.Hour)
 }
 
-// String returns the policy's spec, such as "calendar 10000/month tz=Europe/Berlin".
+// String returns the spec, such as "calendar 10000/month tz=Europe/Berlin".
 func (p Policy) String() string {
 	o := p.prepared().Options
 	spec := fmt.Sprintf("calendar %d/%v", o.Count, o.Unit)

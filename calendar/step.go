@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-go/sluice/fixedwindow"
 )
 
-// State is the use of one key. [fixedwindow.AppendState] and [fixedwindow.ParseState] encode and decode it.
+// State is the use of one key. [fixedwindow.AppendState] and [fixedwindow.ParseState] encode it.
 type State = fixedwindow.State
 
-// Step decides a request of o.Cost units at now. If the options are not valid, it denies with a RetryAfter of [algo.Never].
+// Step decides a request of o.Cost units at now. With invalid options it denies, with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return fixedwindow.Step(s, now, o.fixed(s, now))
 }
@@ -25,8 +25,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return fixedwindow.Refund(s, now, o.fixed(s, now))
 }
 
-// Charge takes o.Cost units, even if that leaves a debt. The debt ends with the window. If now is before s.Start, it uses the window
-// of s.Start. Charge takes fewer units if Used would exceed algo.MaxLevel.
+// Charge takes o.Cost units, even if that leaves a debt, which ends with the window: that of s.Start if now is before it. At most
+// [algo.MaxLevel] units are in use.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return fixedwindow.Charge(s, now, o.fixed(s, now))
 }

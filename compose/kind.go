@@ -15,12 +15,11 @@ import (
 // maxKind is the most bytes in the kind of a policy that is not from this module.
 const maxKind = 64
 
-// Kind returns a text that is the same for policies that can read each other's states. It is part of the key of a
-// limiter's record.
+// Kind returns a text that is the same for policies that can read each other's states. It is part of the key of a limiter's
+// record.
 //
-// The kind of an algorithm is its name, such as "gcra". The kind of a [Stack] has the kinds and periods of its parts
-// in the order of their states, such as "all(fixedwindow/h,gcra/s)". The kind of your own policy is the first word of
-// its String, cut to 64 bytes.
+// The kind of an algorithm is its name. That of a Stack has the kinds and periods of its parts in the order of their states, such
+// as "all(fixedwindow/h,gcra/s)". That of your own policy is the first word of its String, cut to 64 bytes.
 func Kind(p algo.Policy) string {
 	switch p := p.(type) {
 	case gcra.Policy:

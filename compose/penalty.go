@@ -19,16 +19,15 @@ import (
 //
 // A key without a penalty, whose inner state is empty, is empty bytes.
 
-// Penalty is an [algo.Policy] that denies a key for a time after another policy, its inner policy, has denied it. Calls during a
+// Penalty is an algo.Policy that denies a key for a time after another policy, its inner policy, has denied it. Calls during a
 // penalty are denied, and do not extend it. The zero Penalty and a nil Penalty deny everything.
 //
-// Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the
-// inner policy never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner
-// policy, and a Refund ends no penalty; a reset does. The current Duration counts from the start of a penalty. So a longer one
-// prolongs a penalty that has begun. It can bring back one that has ended, unless a call was allowed since.
+// Only a denial by the inner policy begins a penalty: not one by another rule, not a Peek, and not a cost that the inner policy
+// never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner policy. A Refund
+// ends no penalty; a reset does. A changed Duration counts from the start of a penalty, so it can bring back one that has ended,
+// unless a call was allowed since.
 //
-// RetryAfter of a Step that begins a penalty covers it. That of a Peek does not, because the Peek begins none. A Penalty has no program,
-// so a decision on PostgreSQL and Redis takes two round trips.
+// RetryAfter of a Step that begins a penalty covers it, but not that of a Peek. A Penalty runs in Go on every store.
 type Penalty struct {
 	inner algo.Policy
 	time  time.Duration
@@ -44,7 +43,7 @@ const (
 // MinPenalty is the shortest penalty.
 const MinPenalty = time.Millisecond
 
-// Punish returns a Penalty of a duration, in whole microseconds from MinPenalty to algo.MaxPeriod.
+// Punish returns a Penalty of a duration from MinPenalty to algo.MaxPeriod, in whole microseconds.
 func Punish(inner algo.Policy, d time.Duration) (*Penalty, error) {
 	switch inner.(type) {
 	case nil:
@@ -77,7 +76,6 @@ func (p *Penalty) Duration() time.Duration {
 	return p.time
 }
 
-// Step implements [algo.Policy]. A denial that begins a penalty changes the state.
 func (p *Penalty) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return p.apply(policy.Step, dst, state, now, cost)
 }
@@ -205,7 +203,7 @@ func parsePenalty(state []byte) (start int64, own []byte, err error) {
 	return start, own, nil
 }
 
-// Split returns the end of the penalty, the zero time if there is none, and the state of the inner policy.
+// Split returns the end of the penalty, or the zero time, and the state of the inner policy.
 func (p *Penalty) Split(state []byte) (end time.Time, inner []byte, err error) {
 	start, inner, err := parsePenalty(state)
 	if start > 0 {
@@ -223,7 +221,7 @@ func (p *Penalty) Join(end time.Time, inner []byte, now time.Time) []byte {
 	return appendPenalty(nil, start, inner)
 }
 
-// Bound implements [algo.Policy]. It returns the bound of the inner policy.
+// Bound returns the bound of the inner policy.
 func (p *Penalty) Bound(interval time.Duration) int64 {
 	if p.Inner() == nil {
 		return 0

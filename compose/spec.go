@@ -22,16 +22,16 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// ParsePolicy returns the policy that a spec describes. A spec is one line in one of three forms, with white space
-// between words:
+// ParsePolicy returns the policy that a spec describes. A spec is one line in one of three forms:
 //
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
 //	penalty(SPEC; for=DURATION)
 //
-// After a denial by SPEC, a penalty denies the key for DURATION; see [Penalty]. LIMIT is COUNT/PERIOD, such as 100/m or
-// 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar COUNT/day, week, month or year. The
-// algorithms and their options are
+// All policies of all() apply to a key; see [Stack]. After a denial by SPEC, a penalty denies the key for DURATION; see
+// [Penalty]. inflight and penalty cannot be a part of all(). LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see
+// [algo.ParseLimit]. For inflight it is only COUNT, and for calendar COUNT/day, week, month or year. The algorithms and their
+// options are
 //
 //	gcra          burst=N
 //	tokenbucket   burst=N  refill=continuous|interval
@@ -40,7 +40,7 @@ import (
 //	inflight      ttl=DURATION  slots=N
 //	calendar      tz=ZONE
 //
-// N is at least 1. The first of several values is the default. inflight and penalty cannot be a part of all().
+// N is at least 1. The first of several values is the default.
 //
 //	burst     the most units at once; default the count
 //	refill    tokens come back one by one, or the count at once, every period
@@ -97,10 +97,9 @@ func (e *SpecError) Error() string {
 	return fmt.Sprintf("%spolicy %s, column %d: %s", rule, errtext.Quote(e.Spec), column, e.Problem)
 }
 
-// Unwrap returns Err.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// Caret returns two lines: the spec, and carets below the word at fault.
+// Caret returns the spec, and below it carets at the word at fault.
 func (e *SpecError) Caret() string {
 	blank := func(r rune) rune {
 		if unicode.IsSpace(r) {

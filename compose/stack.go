@@ -23,24 +23,22 @@ import (
 // The parts are sorted by [Kind], period, count and String. A part without a state has length 0. If a refund makes
 // all parts full, the state of the stack is empty.
 
-// Stack is an [algo.Portable] policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it,
-// and charges all parts. If any part denies it, none is charged, and no state changes. So a policy of your own that counts denials
-// needs a rule of its own. The zero Stack denies everything.
+// Stack is an [algo.Portable] policy that applies several policies, its parts, to one key. It charges a cost to all parts if all
+// allow it. Otherwise it charges none, and no state changes. So a policy of your own that counts denials needs a rule of its own.
+// The zero Stack denies everything.
 //
 // The result combines the results of the parts:
 //
 //   - Limit (a capacity), Available and Remaining are the least of the parts.
 //   - RetryAfter, ResetAfter and Skew are the greatest.
-//   - NextRefill is the time until Remaining grows: the longest among the parts with the least Remaining. It
-//     is 0 if one of these is full.
-//   - Part is the part that decided: on a denial the one with the longest RetryAfter, otherwise the one with
-//     the least Remaining. Of equal parts it is the first.
+//   - NextRefill is the time until Remaining grows: the longest among the parts with the least Remaining, or 0 if one of these is
+//     full.
+//   - Part decided: on a denial it has the longest RetryAfter, otherwise the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
-// Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts changes, or the
-// algorithm or period of one, the stack has another [Kind], and a limiter gives it new records. Beware: if two parts have the same
-// algorithm and period, and the smaller count becomes the larger, each part gets the state of the other. With the same count too,
-// this happens if the order of their Strings changes.
+// If the number of parts changes, or the algorithm or period of one, the stack has another Kind, and a limiter gives it new
+// records. Otherwise stored states stay valid. Beware: parts of the same algorithm and period are in the order of their counts,
+// then of their Strings. If a change swaps two of them, each gets the state of the other.
 type Stack struct {
 	parts []algo.Policy
 	order []int  // indexes into parts, in the order of the states
@@ -59,8 +57,8 @@ const (
 	stackTag = 'a'
 )
 
-// All returns a Stack of 1 to 64 parts. It replaces a Stack among them by its parts. It refuses nil and zero policies, a
-// [Penalty], and an [algo.Holder] such as inflight.
+// All returns a Stack of 1 to 64 parts. It replaces a Stack among them by its parts, and refuses nil and zero policies, a
+// Penalty, and an algo.Holder such as inflight.
 func All(parts ...algo.Policy) (*Stack, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("compose: All needs at least one policy")
@@ -110,8 +108,7 @@ func (s *Stack) sort() {
 	s.kind = "all(" + strings.Join(kinds, ",") + ")"
 }
 
-// Parts returns the parts in the order of [All], the order of Result.Part. A nil Stack has none. The caller must not modify
-// the slice.
+// Parts returns the parts in the order of All and Result.Part. The caller must not modify the slice.
 func (s *Stack) Parts() []algo.Policy {
 	if s == nil {
 		return nil
@@ -119,8 +116,8 @@ func (s *Stack) Parts() []algo.Policy {
 	return s.parts
 }
 
-// StackOf returns p if it is a Stack, or the inner policy of p if p is a [Penalty] of a Stack. Otherwise it returns nil. The Part of
-// a Result of p is an index into the Parts of this Stack.
+// StackOf returns p, or the inner policy of a Penalty p, if that is a Stack, and otherwise nil. The Part of a Result of p is an
+// index into its Parts.
 func StackOf(p algo.Policy) *Stack {
 	if penalty, ok := p.(*Penalty); ok {
 		p = penalty.Inner()
@@ -205,7 +202,7 @@ func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64
 	return next, r.Result, nil
 }
 
-// Bound implements [algo.Policy]. It returns the least bound of a part.
+// Bound returns the least bound of a part.
 func (s *Stack) Bound(interval time.Duration) int64 {
 	least := int64(math.MaxInt64)
 	for _, part := range s.parts {
@@ -230,7 +227,7 @@ func (s *Stack) String() string {
 	return "all(" + strings.Join(specs, "; ") + ")"
 }
 
-// Program implements [algo.Portable]. A Stack has a program if all its parts have one.
+// Program returns a program if all parts have one.
 func (s *Stack) Program() (algo.Program, bool) {
 	var p algo.Program
 	for _, i := range s.order {
@@ -243,8 +240,8 @@ func (s *Stack) Program() (algo.Program, bool) {
 	return p, len(p.Parts) > 0
 }
 
-// Split returns each part with its own state, in the order of their states. The state can be empty. If state is not
-// a state of the stack, Split returns nothing.
+// Split returns each part with its own state, which can be empty, in the order of their states. If state is not one of the stack,
+// Split returns nothing.
 func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
 	return func(yield func(part algo.Policy, own []byte) bool) {
 		states, err := s.states(state)

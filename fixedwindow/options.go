@@ -10,13 +10,13 @@ import (
 
 // Options configures the algorithm. Limit is required.
 type Options struct {
-	// Limit is the number of units in one window, and the length of the window.
+	// Limit is the units in one window, and its length.
 	Limit algo.Limit
 	Align Align
-	// Offset moves the windows of AlignClock, by a whole number of microseconds. It may be negative or longer
-	// than the period; only its remainder counts. With AlignFirst it must be 0.
+	// Offset moves the windows of AlignClock, by whole microseconds: -2h is for days that begin at midnight in UTC+2. Only its
+	// remainder of Limit.Period counts. With AlignFirst it must be 0.
 	Offset time.Duration
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
+	// Cost is the units of a Step, Peek, Refund or Charge; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 
@@ -26,15 +26,14 @@ type Align int
 const (
 	// AlignFirst starts a window of a key at its first allowed request or charge after the last window.
 	AlignFirst Align = iota
-	// AlignClock starts the windows of all keys at the multiples of the period since the Unix epoch, plus
-	// Options.Offset.
+	// AlignClock starts all windows at the multiples of the period since the Unix epoch, plus Options.Offset.
 	AlignClock
 )
 
 // String returns the word used in a spec: "first" or "clock".
 func (a Align) String() string { return policy.Word("Align", int(a), "first", "clock") }
 
-// Validate returns an error that names the first option that is not valid.
+// Validate returns an error that names the first invalid option.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("fixedwindow: %w", err)

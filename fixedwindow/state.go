@@ -9,8 +9,8 @@ import (
 
 // State is the use of one key. A State with Used 0 is a new key.
 type State struct {
-	// Start is the time of the first allowed request or charge in the window, in microseconds since the
-	// Unix epoch. A window of AlignClock may start earlier.
+	// Start is the first allowed request or charge in the window, in microseconds since the Unix epoch. A window of AlignClock
+	// may start earlier.
 	Start int64
 	Used  int64 // units used in the window, at most algo.MaxLevel
 }
@@ -25,8 +25,7 @@ const (
 	size = 17
 )
 
-// AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
-// encodes the nearest State that one can return.
+// AppendState appends the encoding of s, or of the nearest State that an operation can return. A new key has no bytes.
 func AppendState(dst []byte, s State) []byte { return s.normalized().append(dst) }
 
 // append appends the encoding of a normalized State.
@@ -42,8 +41,7 @@ func (s State) append(dst []byte) []byte {
 	return dst
 }
 
-// ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
-// with [algo.ErrState] or [algo.ErrStateVersion].
+// ParseState decodes bytes from AppendState. It returns [algo.ErrState] or [algo.ErrStateVersion] for other bytes.
 func ParseState(b []byte) (State, error) {
 	if len(b) != size || b[0] != tag || b[1] != policy.Version {
 		return State{}, policy.HeaderError(b, tag)

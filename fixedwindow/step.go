@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. If the options are not valid, it denies with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost units at now. With invalid options it denies, with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
@@ -20,15 +19,14 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives back o.Cost units to the window that is open at now, but no more than are in use. If none are
-// left in use, the window is closed.
+// Refund gives back o.Cost units, but no more than are in use in the window that is open at now. If none are left, it closes the
+// window.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost units, even if that leaves a debt, which ends with the window. It takes fewer if more than
-// [algo.MaxLevel] would be in use.
+// Charge takes o.Cost units, even if that leaves a debt, which ends with the window. At most [algo.MaxLevel] units are in use.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r

@@ -9,16 +9,16 @@ import (
 
 // Options configures the algorithm. Limit is required.
 type Options struct {
-	// Limit is the sustained rate. See algo.Limit.Rate for the few rates that are rounded.
+	// Limit is the sustained rate. algo.Limit.Rate rounds a few.
 	Limit algo.Limit
-	// Burst is the most units that can be taken at once, at most algo.MaxCount; 0 means Limit.Count. It must
-	// refill in less than 2^51 microseconds (71 years).
+	// Burst is the most units that can be taken at once, at most algo.MaxCount; 0 means Limit.Count. It must refill in less than
+	// 71 years.
 	Burst int64
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
+	// Cost is the units of a Step, Peek, Refund or Charge; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 
-// Validate returns an error that names the first option that is not valid.
+// Validate returns an error that names the first invalid option.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("gcra: %w", err)

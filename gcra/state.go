@@ -2,11 +2,8 @@ package gcra
 
 import "github.com/sluice-go/sluice/internal/policy"
 
-// State is the use of one key. A State with a Level of 0 is a new key. A paid step is an allowed request, a charge
-// or a refund.
-//
-// State holds the units in use, not the theoretical arrival time, because they stay the same when the limit
-// changes:
+// State is the use of one key. A State with a Level of 0 is a new key. A paid step is an allowed request, a charge or a refund.
+// The theoretical arrival time is
 //
 //	TAT = At + Level/Unit * Limit.Period/Limit.Count
 type State struct {
@@ -17,8 +14,7 @@ type State struct {
 
 const tag = 'g'
 
-// AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
-// encodes the nearest State that one can return.
+// AppendState appends the encoding of s, or of the nearest State that an operation can return. A new key has no bytes.
 func AppendState(dst []byte, s State) []byte {
 	return State(policy.Usage(s).Normalized()).append(dst)
 }
@@ -30,8 +26,7 @@ func (s State) append(dst []byte) []byte {
 	return policy.Usage(s).Append(dst, tag)
 }
 
-// ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
-// with [algo.ErrState] or [algo.ErrStateVersion].
+// ParseState decodes bytes from AppendState. It returns [algo.ErrState] or [algo.ErrStateVersion] for other bytes.
 func ParseState(b []byte) (State, error) {
 	s, err := policy.ParseUsage(b, tag)
 	return State(s), err

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. If the options are not valid, it denies with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost units at now. With invalid options it denies, with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
@@ -20,14 +19,14 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives back o.Cost units, but no more than are in use. If now is before s.At, it uses s.At.
+// Refund gives back o.Cost units, but no more than are in use.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost units, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel]. If
-// now is before s.At, it uses s.At.
+// Charge takes o.Cost units, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel], which is at
+// least two bursts.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r

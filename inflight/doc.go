@@ -1,14 +1,15 @@
-// Package inflight limits how many units are held at the same time, such as requests that a server works on.
+// Package inflight limits how many units are held at the same time, such as requests that a server works on. It is a counting
+// semaphore with leases.
 //
 // # Promise
 //
-// At most Count units are held at any time. Step takes units, and Release gives them back. A unit that is not given back, for
-// instance because its process has crashed, returns by itself: not before TTL has passed since it was taken, and at most Slots+1
-// slots after it was taken. A slot is TTL/Slots, rounded up to a whole microsecond. Renew holds the unit for another TTL. If the
-// clock of one process is ahead, units of others return early by that much.
+// At most Count units are held at any time. Step takes units, Release gives them back, and Renew holds them for another TTL. A
+// unit that is neither released nor renewed returns by itself: after TTL at the earliest, and at most Slots+1 slots after it was
+// taken. A slot is TTL/Slots, rounded up to a whole microsecond. If the clock of one process is ahead, units of others return
+// early by that much.
 //
-// A unit is given back to the slot of time in which it was taken. So a late or second release frees nothing of another slot.
-// Units of one slot are not told apart. So release each one once, and renew it with the time of its last renewal.
+// Units of one slot are not told apart. So release each one once, and renew it with the time of its last renewal. A late or
+// second release frees nothing of another slot.
 //
 // # When not to use it
 //
@@ -28,13 +29,8 @@
 //	cost 1                           ok at 26s: 0 left
 //	renew 1                               at 32s, taken at 14s: held until 70s at the latest
 //
-// # Source
-//
-// This is a counting semaphore with leases. The units are counted by slots, as in package movingwindow with trailing=whole. So
-// the state is bounded, and has no names of holders.
-//
 // # Changed limits
 //
-// If Count, TTL or Slots of a key change, units stay held. But a step with a shorter TTL drops the units that are older than that
-// TTL. After a change of TTL or Slots, Release and Renew may not find a unit that was taken before. It returns by itself then.
+// If the options of a key change, units stay held, but a step with a shorter TTL drops those that are older. After a change of
+// TTL or Slots, Release and Renew may not find older units. These return by themselves.
 package inflight

@@ -20,17 +20,17 @@ const DefaultSlots = 10
 
 // Options configures the algorithm. Count and TTL are required.
 type Options struct {
-	// Count is the most units that are held at the same time, from 1 to algo.MaxCount.
+	// Count is the most units that are held at once, from 1 to algo.MaxCount.
 	Count int64
-	// TTL is how long a unit is held at least if it is neither released nor renewed, from MinTTL to MaxTTL in whole microseconds.
+	// TTL is how long a unit is held at least without Release and Renew: whole microseconds from MinTTL to MaxTTL.
 	TTL time.Duration
 	// Slots is into how many slots TTL is cut, at most movingwindow.MaxSlots; 0 means DefaultSlots.
 	Slots int
-	// Cost is the units that Step, Peek, Release and Renew take; 0 means 1. New requires 0 or 1.
+	// Cost is the units of a Step, Peek, Release or Renew; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 
-// Validate returns an error that names the first option that is not valid.
+// Validate returns an error that names the first invalid option.
 func (o Options) Validate() error {
 	switch {
 	case o.Count < 1 || o.Count > algo.MaxCount:

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// Policy implements [algo.Holder]: the algorithm with its options. The zero Policy denies everything.
+// Policy implements [algo.Holder] and [algo.Portable]. The zero Policy denies everything.
 type Policy struct {
 	of *prepared // the only field, so converting a Policy to an interface does not allocate
 }
@@ -37,7 +37,7 @@ var _ interface {
 	algo.Holder
 } = Policy{}
 
-// New returns a policy. Its error is that of [Options.Validate].
+// New returns a policy, or the error of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -49,7 +49,6 @@ func New(o Options) (Policy, error) {
 	return Policy{&prepared{Options: o, window: w}}, err
 }
 
-// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -67,7 +66,7 @@ func (p Policy) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 	return p.prepared().window.Peek(state, now, cost)
 }
 
-// Refund implements [algo.Policy]. It gives back the units that were taken last. Use that of Held for the units of one Step.
+// Refund gives back the units that were taken last. Use that of Held for the units of one Step.
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	return p.prepared().window.Refund(dst, state, now, cost)
 }
@@ -76,8 +75,7 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 	return p.prepared().window.Charge(dst, state, now, cost)
 }
 
-// Held implements [algo.Holder]. Refund and Step of the result are [Release] and [Renew]. It returns the same policy for all units of
-// a slot, so most calls do not allocate.
+// Held implements [algo.Holder]. Refund and Step of the result are [Release] and [Renew].
 func (p Policy) Held(taken time.Time) algo.Policy {
 	own := p.prepared()
 	if own.Count == 0 {
@@ -94,13 +92,13 @@ func (p Policy) Held(taken time.Time) algo.Policy {
 	return held
 }
 
-// Bound implements [algo.Policy]. It returns the most units that can be taken in an interval if none is released.
+// Bound returns the most units that can be taken in an interval if none is released.
 func (p Policy) Bound(interval time.Duration) int64 { return p.prepared().window.Bound(interval) }
 
-// Limit implements [algo.Policy]. It returns Count and TTL.
+// Limit returns Count and TTL.
 func (p Policy) Limit() algo.Limit { return p.prepared().window.Limit() }
 
-// String returns the policy's spec, such as "inflight 20 ttl=30s".
+// String returns the spec, such as "inflight 20 ttl=30s".
 func (p Policy) String() string {
 	o := p.prepared().Options
 	spec := fmt.Sprintf("inflight %d ttl=%s", o.Count, algo.FormatDuration(o.TTL))
@@ -110,5 +108,4 @@ func (p Policy) String() string {
 	return spec
 }
 
-// Program implements [algo.Portable]. It is the program of package movingwindow.
 func (p Policy) Program() (algo.Program, bool) { return p.prepared().window.Program() }

@@ -1,19 +1,15 @@
-// Package movingwindow implements the sliding window counter: it counts the units of the last period, in
-// slots.
+// Package movingwindow implements the sliding window counter: it counts the units of the last period, in slots.
 //
 // # Promise
 //
-// The period is cut into n slots (Options.Slots) of w = ceil(Period/n) microseconds. The window has the
-// current slot, the n-1 slots before it, and a part of the trailing slot before these. [Trailing] sets how
-// the trailing slot counts:
+// The period is cut into n slots (Options.Slots) of w = ceil(Period/n) microseconds. The window has the current slot, the n-1
+// slots before it, and a part of the trailing slot before these. Trailing sets how the trailing slot counts:
 //
 //   - Whole counts all of its units. No interval of one Period ever has more than Count units.
-//   - Weighted, the default, counts its units in proportion to its overlap with the window. They may not be
-//     spread evenly, so an interval of one Period can have up to 2*Count-1 units. No interval of (n-1)*w us
-//     has more than Count units.
+//   - Weighted, the default, counts its units in proportion to its overlap with the window. An interval of one Period can have up
+//     to 2*Count-1 units, and one of (n-1)*w us at most Count.
 //
-// For any interval of x nanoseconds, let L be Count and m = ceil((x-1)/1000); see [algo.Microseconds]. Whole
-// admits at most
+// For any interval of x nanoseconds, let L be Count and m = ceil((x-1)/1000). Whole admits at most
 //
 //	L * ceil((2 + floor((m-1)/w)) / (n+1))  for m >= 1, else L
 //
@@ -23,19 +19,16 @@
 //	L * (1 + u/n) + floor(L*e/w)            if n divides u
 //	L * (2 + floor(u/n))                    otherwise
 //
-// units. [Policy.Bound] computes these formulas.
+// units ([Policy.Bound]).
 //
 // # When not to use it
 //
-// Do not use it for small limits, because counting in slots denies more than the limit requires. A caller
-// that always retries at the earliest allowed time gets this part of the limit:
+// With a small limit, counting in slots denies more than the limit requires. A caller that always retries at the earliest allowed
+// time gets this part of the limit (with package gcra 100%):
 //
 //	Weighted, n=1:  50% at L=1    80% at L=5    99% at L=100
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
-//
-// Package gcra gives 100% at any limit. With the default burst, its bound for x is that of Weighted with one
-// slot for x plus a microsecond.
 //
 // # Timeline
 //
@@ -48,18 +41,15 @@
 //	cost 1                                  denied at 64s: 4 + 6*56/60 + 1 > 10, retry in 6s
 //	cost 3                                               ok at 90s: 4 + 6*30/60 + 3 = 10
 //
-// Fractions such as 6*56/60 are exact if Count*w is below 2^50. For larger limits, such as 2000000/h with
-// one slot, the overlap of the trailing slot is rounded up by less than 1/256 of the slot.
+// If Count*w is 2^50 or more, as in 2000000/h with one slot, the overlap is rounded up by less than 1/256 of the slot.
 //
 // # Source
 //
-// With one slot, this is the estimate from two counters of HTTP edge servers. Slots start at the multiples
-// of w since the Unix epoch, so all clients of a store use the same ones. If n does not divide Period, the
-// effective period is n*w.
+// With one slot, this is the estimate from two counters of HTTP edge servers. Slots start at the multiples of w since the Unix
+// epoch. If n does not divide Period, the effective period is n*w.
 //
 // # Changed limits
 //
-// If the limit, its period or the slots of a key change, units stay in use. The units of an old slot move to
-// the new slot that contains its last microsecond, or the last paid step if that is in the slot. A paid step
-// drops the units that are too old for the current window.
+// If the limit or the slots of a key change, units stay in use. Those of an old slot move to the new slot that contains its last
+// microsecond, or the last paid step if that is earlier.
 package movingwindow

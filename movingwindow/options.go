@@ -13,16 +13,16 @@ const MaxSlots = 1024
 
 // Options configures the algorithm. Limit is required.
 type Options struct {
-	// Limit is the number of units in one window, and the length of the window.
+	// Limit is the units in one window, and its length.
 	Limit algo.Limit
 	// Slots is the number of slots in the window, at most MaxSlots; 0 means 1.
 	Slots    int
 	Trailing Trailing
-	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
+	// Cost is the units of a Step, Peek, Refund or Charge; 0 means 1. New requires 0 or 1.
 	Cost int64
-	// PaidAt selects the units that were paid at that time: Refund gives back only units of its slot, and Step moves o.Cost units
-	// from its slot to the current one, so that they are in use for another window. If the slot does not have them any more,
-	// Refund changes nothing, and Step denies with a RetryAfter of algo.Never. The zero time selects no units. PaidAt needs Whole.
+	// PaidAt, unless zero, selects the units that were paid at that time. It needs Whole. Refund gives back only units of their
+	// slot. Step moves o.Cost units from that slot to the current one. If the slot has fewer, Step denies with a RetryAfter of
+	// algo.Never.
 	PaidAt time.Time
 }
 
@@ -41,7 +41,7 @@ func (t Trailing) String() string {
 	return policy.Word("Trailing", int(t), "weighted", "whole")
 }
 
-// Validate returns an error that names the first option that is not valid.
+// Validate returns an error that names the first invalid option.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("movingwindow: %w", err)

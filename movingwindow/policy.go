@@ -9,8 +9,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy implements [algo.Portable]: the algorithm with its options. The zero Policy denies
-// everything.
+// Policy implements [algo.Portable]. The zero Policy denies everything.
 type Policy struct {
 	of *prepared // the only field, so converting a Policy to an interface does not allocate
 }
@@ -23,7 +22,7 @@ type prepared struct {
 
 var _ algo.Portable = Policy{}
 
-// New returns a policy. Its error is that of [Options.Validate].
+// New returns a policy, or the error of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -36,7 +35,6 @@ func New(o Options) (Policy, error) {
 	return Policy{own}, nil
 }
 
-// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -86,7 +84,6 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 	return append(dst, state...), nil
 }
 
-// Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
 	args := p.prepared().args
 	if interval < 1 || args.limit == 0 {
@@ -113,7 +110,7 @@ func (p Policy) Bound(interval time.Duration) int64 {
 
 func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 
-// String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
+// String returns the spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
 	o := p.prepared()
 	return policy.Spec("movingwindow", o.Limit,

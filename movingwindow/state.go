@@ -9,14 +9,13 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// State is the use of one key. A State whose counts are all 0 is a new key. A paid step is an allowed request, a
-// charge or a refund.
+// State is the use of one key. A State whose counts are all 0 is a new key. A paid step is an allowed request, a charge or a
+// refund.
 type State struct {
 	At    int64 // time of the last paid step, in microseconds since the Unix epoch
 	Width int64 // width of the slots, in microseconds
 
-	// Counts has the counts of slots. Index 0 is the slot of At, and Options.Slots is the trailing slot. Counts
-	// above that index are too old and are ignored.
+	// Counts has the counts of slots. Index 0 is the slot of At, and Options.Slots the trailing slot. Higher ones are ignored.
 	Counts [17]int64
 	// LongCounts replaces Counts if there are more than 17. It is never modified, so States may share it.
 	LongCounts []int64
@@ -39,8 +38,7 @@ const (
 	sizeUnit  = 2048 // the weight of the size beside the number
 )
 
-// AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
-// encodes the nearest State that one can return.
+// AppendState appends the encoding of s, or of the nearest State that an operation can return. A new key has no bytes.
 func AppendState(dst []byte, s State) []byte {
 	s = s.normalized()
 	return s.append(dst)
@@ -71,8 +69,7 @@ func (s *State) append(dst []byte) []byte {
 	return dst[:len(dst)+length]
 }
 
-// ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
-// with [algo.ErrState] or [algo.ErrStateVersion].
+// ParseState decodes bytes from AppendState. It returns [algo.ErrState] or [algo.ErrStateVersion] for other bytes.
 func ParseState(b []byte) (State, error) {
 	var s State
 	if err := s.parse(b); err != nil {

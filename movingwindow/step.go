@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. If the options are not valid, it denies with a RetryAfter of [algo.Never].
-// With o.PaidAt it moves units instead.
+// Step decides a request of o.Cost units at now. With invalid options it denies, with a RetryAfter of [algo.Never]. With o.PaidAt
+// it moves units instead.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Step) {
@@ -23,7 +23,7 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives back o.Cost units, but no more than are in use. It starts with the newest slot. With o.PaidAt it takes only
+// Refund gives back o.Cost units, but no more than are in use, from the newest slot to older ones. With o.PaidAt it takes only
 // units of the slot of that time.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
@@ -33,8 +33,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost units, even if that leaves a debt. The debt ends at the latest when the current slot has left the window.
-// Charge takes fewer units if the counts would exceed the range of the arithmetic, which is more than twice the limit.
+// Charge takes o.Cost units, even if that leaves a debt, which ends at the latest when the current slot has left the window. It
+// takes fewer beyond the range of the arithmetic, which is more than twice the limit.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Charge) {

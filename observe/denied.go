@@ -27,7 +27,7 @@ const countersPerKey = 8
 //
 // It counts one denial for each enforced rule that denied an Allow, Wait, Reserve or Renew, but none for a Wait behind others.
 // After N denials, a Denied of size M lists every key with more than N/M denials, and usually the M keys with the most. It takes
-// up to 8*M times MaxDeniedKey+250 bytes: about 300 kB for a size of 100.
+// up to 3 KB for each key of its size.
 //
 // Keys can be personal data or secrets. Serve the list on a loopback listener or behind authentication.
 type Denied struct {
@@ -57,8 +57,8 @@ type counter struct {
 // DeniedKey is a key that a rule denied at least Count-ErrorBound times and at most Count times.
 type DeniedKey struct {
 	Rule string `json:"rule"`
-	// Key may have any bytes. A key above MaxDeniedKey bytes is cut, and ends with "~" and a hash of the whole key, which
-	// differs from one Denied to another.
+	// Key may have any bytes. Above MaxDeniedKey bytes it is cut, and ends with "~" and a hash, which differs from one Denied to
+	// another.
 	Key        string `json:"key"`
 	Count      uint64 `json:"count"`
 	ErrorBound uint64 `json:"error_bound"`
@@ -74,7 +74,7 @@ func NewDenied(size int) *Denied {
 	return d
 }
 
-// Observe counts the denials of a decision. It is an observer for any number of limiters.
+// Observe counts the denials of a decision, of any number of limiters.
 func (d *Denied) Observe(_ context.Context, e sluice.Event) {
 	if e.Op != sluice.OpAllow || e.Decision.Allowed {
 		return

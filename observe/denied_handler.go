@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// ServeHTTP answers GET with the list, as JSON if the request accepts application/json by name, and else as text. Attackers
-// can choose keys, so both are printable ASCII without markup. In the JSON, a key that is not valid UTF-8 is also in "bytes",
+// ServeHTTP answers GET with the list, as JSON if the request accepts application/json by name, and else as text. Both are
+// printable ASCII without markup, because attackers can choose keys. In JSON, a key that is not valid UTF-8 is also in "bytes",
 // in base64.
 func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()

@@ -1,5 +1,5 @@
-// Package observe shows what limiters do. [Metrics] counts decisions for Prometheus, and [Denied] lists the keys that are
-// denied most:
+// Package observe shows what limiters do. It is a module of its own. [Metrics] counts decisions for Prometheus, and [Denied]
+// lists the keys that are denied most:
 //
 //	metrics, err := observe.NewMetrics(registry)
 //	denied := observe.NewDenied(100)
@@ -8,10 +8,6 @@
 //	}.New(store, rules...)
 //	admin.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 //	admin.Handle("/debug/denied", denied)
-//
-// It is a module of its own:
-//
-//	go get github.com/sluice-go/sluice/observe
 //
 // # Metrics
 //
@@ -25,30 +21,21 @@
 //	sluice_errors_total               counter    limiter, op, kind
 //	sluice_skew_seconds               histogram  limiter
 //
-// sluice_decisions_total counts each decision once, under the rule that decided: the one with the least remaining, or after a
-// denial the one with the longest wait. The rule is empty if the decision failed or no rule applied.
+// sluice_decisions_total counts each decision once, also cached denials. rule has the least remaining, or after a denial the
+// longest wait. It is empty if the decision failed or no rule applied.
 //
-// sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the decision. If that is allowed, only
-// shadow rules denied the call.
+// sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the decision. If that is allowed, only shadow
+// rules denied the call.
 //
-// sluice_decisions_total also counts the denials of sluice_cached_denials_total, which took no round trip to the store.
+// sluice_retries_total counts retries after conflicts and lost replies. sluice_errors_total counts the errors of decisions and
+// shadow rules. sluice_skew_seconds observes how far a stored state was ahead of the clock.
 //
-// The buckets of sluice_decision_duration_seconds reach from 1 µs to 5 s, and those of sluice_skew_seconds from 1 ms to an hour.
-//
-// sluice_retries_total counts retries after conflicts and lost replies. sluice_errors_total counts the errors of failed and
-// degraded decisions and of shadow rules, and clock skew.
-//
-// sluice_skew_seconds observes how far a stored state was ahead of the clock.
-//
-// [NewMemoryCollector] has:
+// [NewMemoryCollector] counts records, the maximum for one rule, and records that were removed before and after they expired:
 //
 //	sluice_memory_store_keys               gauge    store
 //	sluice_memory_store_keys_limit         gauge    store
 //	sluice_memory_store_evictions_total    counter  store
 //	sluice_memory_store_expirations_total  counter  store
-//
-// They count all records, the maximum number of records of one rule, the records that were evicted before they expired (see
-// package memory), and the expired records that were deleted.
 //
 // # Labels
 //
@@ -62,9 +49,8 @@
 //	         context: the caller's context ended; other
 //	store    the argument of NewMemoryCollector
 //
-// The number of series is bounded, because no label contains anything that a client sends. The first decision of an op or a rule
-// creates its series of errors or denials with the value 0, so an alert sees the first increment. Series stay until the process
-// ends.
+// No label contains anything that a client sends. The first decision of an op or a rule creates its series of errors or denials
+// with the value 0, so an alert sees the first increment.
 //
 // # Queries
 //
@@ -81,12 +67,8 @@
 //
 //	sum by (kind) (rate(sluice_errors_total{kind=~"unavailable|overloaded|contended|outcome_unknown"}[5m])) > 0
 //
-// The 99th percentile of the time of decisions:
-//
-//	histogram_quantile(0.99, sum by (le) (rate(sluice_decision_duration_seconds_bucket{op="allow"}[5m])))
-//
 // # Performance
 //
-// [Metrics] takes about 70 ns for each decision, and [Denied] takes 30 to 160 ns for each denial. They do not allocate. With
-// any observer, a decision with a memory store is slower by about 250 ns.
+// [Metrics] takes about 70 ns for each decision, and [Denied] takes 30 to 160 ns for each denial. With any observer, a decision
+// with a memory store is slower by about 250 ns.
 package observe

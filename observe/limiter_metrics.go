@@ -40,7 +40,7 @@ type series struct {
 	duration  prometheus.Observer
 }
 
-// Observer returns an observer for the limiter with that label. Observers with the same label add to the same metrics.
+// Observer returns an observer for the limiter with that label. Those with the same label add up.
 func (m *Metrics) Observer(limiter string) func(context.Context, sluice.Event) {
 	name := label(limiter)
 	l := &limiterMetrics{Metrics: m, name: name, skew: m.skews.WithLabelValues(name)}
@@ -155,7 +155,7 @@ func (l *limiterMetrics) newSeries(labels seriesLabels) *series {
 // canDeny reports whether rules can deny the operation.
 func canDeny(op sluice.Op) bool { return op == sluice.OpAllow || op == sluice.OpPeek }
 
-// Each returns an observer that calls all observers that are not nil, in order. If there are none, it returns nil.
+// Each returns an observer that calls all that are not nil, in order. If there are none, it returns nil.
 func Each(observers ...func(context.Context, sluice.Event)) func(context.Context, sluice.Event) {
 	all := slices.DeleteFunc(slices.Clone(observers), func(o func(context.Context, sluice.Event)) bool { return o == nil })
 	if len(all) == 0 {

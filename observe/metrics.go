@@ -23,7 +23,7 @@ type Metrics struct {
 	skews     *prometheus.HistogramVec
 }
 
-// NewMetrics registers all metrics or none. If the metrics are already registered, share the Metrics that registered them.
+// NewMetrics registers all metrics or none. If they are registered already, share the Metrics that registered them.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
@@ -59,8 +59,8 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// NewMemoryCollector returns a collector with the label store, which reads a memory store when Prometheus scrapes. It panics
-// if store is nil.
+// NewMemoryCollector returns a collector with the label store, which reads a memory store at each scrape. It panics if store is
+// nil.
 func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	if store == nil {
 		panic("observe: NewMemoryCollector: the store must not be nil")

@@ -1,5 +1,5 @@
-// Package sluicetest has two helpers for tests of programs that use sluice. [Traces] runs text files that list requests and the
-// decisions that they must get. [Store] is a store whose outages a test begins and ends.
+// Package sluicetest helps to test programs that use sluice. [Traces] runs tests that are text files. [Store] is a store whose
+// outages a test begins and ends.
 //
 // # Traces
 //
@@ -15,18 +15,13 @@
 //	@99ms   a   1    -> deny    0    1ms   201ms
 //	@100ms  a   4    -> deny    1    never 200ms
 //
-// Write the events, and let [Traces] write the decisions: see SLUICE_UPDATE there. "sluice replay --check" runs traces too.
-// A trace has no release and no renewal of held units.
-//
-// # Limits of the format
-//
-// Traces are short, at most 16 MiB. They have no variables, loops, includes or quoting.
+// Write the events, and let [Traces] write the decisions. "sluice replay --check" runs traces too. A trace has no release and no
+// renewal of held units.
 //
 // # Grammar of the format
 //
-// A file consists of lines, and a line of words that are separated by white space. Words have
-// printable characters only. A word that begins with # begins a comment, which ends with the
-// line.
+// A file has at most 16 MiB. Words have printable characters only, and are separated by white space. A word that begins with #
+// begins a comment, which ends with the line. Anything outside of the grammar is an error.
 //
 //	trace  = { [ policy | show | event ] [ comment ] newline }
 //	policy = "policy" SPEC
@@ -37,25 +32,18 @@
 //	column = "verdict" | "left" | "retry" | "reset" | "available" | "refilled" | "paid"
 //	       | "next" | "limit" | "cost" | "fresh" | "skew" | "part"
 //
-// SPEC is a policy such as gcra 100/m burst=20; see [github.com/sluice-go/sluice/compose.ParsePolicy]. Its last word can be cost=N,
-// the units that a request costs.
+// SPEC is a policy; see [github.com/sluice-go/sluice/compose.ParsePolicy]. Its last word can be cost=N, the units that a request
+// costs.
 //
-// OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. Offsets may step back, as clocks do. An
-// offset must lead to a time from 1970 to September 2112.
+// OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. It may step back, as clocks do. Times
+// are from 1970 to September 2112.
 //
 // The columns are fields of [github.com/sluice-go/sluice/algo.Result]: verdict is Allowed (ok or deny), left is Remaining, retry
-// is RetryAfter, reset is ResetAfter, and next is NextRefill. The other columns have the names of their fields. fresh is yes or
-// no. Without a show line, the columns are verdict, left, retry and reset.
+// is RetryAfter, reset is ResetAfter, and next is NextRefill. The others have the names of their fields. fresh is yes or no. The
+// default is verdict, left, retry and reset. When answers are written, each comment that begins with the words #at key cost gets
+// these names.
 //
-// Each policy line before the first event adds a column of answers, with its own states. Policy
-// lines after an event replace the policies from there on: the first line replaces the first
-// policy, and so on. The states stay.
-//
-// A comment that begins with the words #at key cost is a heading. When answers are written,
-// the names of the columns are written into each heading.
-//
-// # Errors in a trace
-//
-// The first text outside of the grammar is an error. A policy line after an event has an error if the new policy is of another
-// kind, such as another algorithm; see [github.com/sluice-go/sluice/compose.Kind].
+// Each policy line before the first event adds a column of answers, with its own states. Later ones replace these policies in
+// order, from there on. The states stay, so the new policy must be of the same kind; see
+// [github.com/sluice-go/sluice/compose.Kind].
 package sluicetest

@@ -11,13 +11,12 @@ import (
 )
 
 // Store is a store whose outages a test begins and ends. Until then it works. It is safe for concurrent use, and must not be
-// copied. The zero Store keeps its records in memory.
+// copied.
 //
-// A Store has the methods Load and CompareAndSwap only, so a limiter decides in Go, not by a program on the server of Base. Calls
-// without keys or swaps never fail or hang.
+// A limiter decides on it in Go, not by a program on the server of Base. Calls without keys or swaps never fail or hang.
 //
-// After Recover, the circuit breaker of a limiter can stay open until more than a second has passed without a call. Run the test
-// under [testing/synctest], so that this takes no real time.
+// After Recover, the circuit breaker of a limiter can stay open until a second has passed without a call. Under
+// [testing/synctest] this takes no real time.
 type Store struct {
 	// Base is the store that has the records. nil means a store in memory. Do not change it after the first call.
 	Base storage.Store
@@ -37,9 +36,8 @@ type fault struct {
 	lose bool          // lose the replies to writes
 }
 
-// Fail makes each call fail with err from now on, and store nothing. The error wraps err and [storage.ErrNotApplied]. After
-// [storage.ErrUnavailable] a limiter tries again until its timeout, and after an unknown error it fails at once. A nil err means
-// storage.ErrUnavailable.
+// Fail makes each call fail from now on, and store nothing. The error wraps err and [storage.ErrNotApplied]. A nil err means
+// [storage.ErrUnavailable], after which a limiter tries again until its timeout. After an unknown error it fails at once.
 func (s *Store) Fail(err error) {
 	if err == nil {
 		err = storage.ErrUnavailable
@@ -48,15 +46,12 @@ func (s *Store) Fail(err error) {
 }
 
 // Hang makes each call wait from now on, until its context ends or the fault changes. If the context ends, nothing is stored, but
-// the error does not say so: it wraps [storage.ErrUnavailable] and the error of the context. If the fault changes, the call goes
-// on.
-//
-// Under testing/synctest, call Hang inside the bubble.
+// the error does not say so: it wraps [storage.ErrUnavailable]. If the fault changes, the call goes on. Under testing/synctest,
+// call Hang inside the bubble.
 func (s *Store) Hang() { s.set(fault{hang: make(chan struct{})}) }
 
-// LoseReplies makes each CompareAndSwap lose its reply from now on. The swaps are applied, unless there is a conflict, but the call
-// fails with [storage.ErrUnavailable], and the error does not wrap [storage.ErrNotApplied]. Load works, so that the caller can see
-// what was applied.
+// LoseReplies makes each CompareAndSwap lose its reply from now on. It applies the swaps, unless there is a conflict, but fails
+// with [storage.ErrUnavailable], without [storage.ErrNotApplied]. Load works.
 func (s *Store) LoseReplies() { s.set(fault{lose: true}) }
 
 // Recover makes the store work from now on. Calls that hang go on.

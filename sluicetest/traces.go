@@ -17,14 +17,10 @@ import (
 //
 //	func TestLimits(t *testing.T) { sluicetest.Traces(t, "testdata/*.trace") }
 //
-// A subtest fails if a decision differs from the trace, and shows a diff. It also fails if an event has no decision, or the file
-// is not a trace. Traces fails if no file matches.
-//
-// To write the actual decisions into the files instead, set the environment variable SLUICE_UPDATE:
+// A subtest fails with a diff if a decision differs from the trace, or if an event has none. Traces fails if no file matches. To
+// write the actual decisions into the files instead, run
 //
 //	SLUICE_UPDATE=1 go test ./limits
-//
-// The text left of the arrows stays as it is.
 func Traces(t *testing.T, pattern string) {
 	t.Helper()
 	variable := os.Getenv("SLUICE_UPDATE")

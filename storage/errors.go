@@ -6,41 +6,38 @@ import (
 	"slices"
 )
 
-// The errors of stores and limiters. None of them is a denial. Only the limiter returns ErrOverloaded, ErrOutcomeUnknown
-// and ErrProgram. A store wraps such an error together with that of its database client:
+// The errors of stores and limiters. None is a denial. sluice.Limiter says when a limiter returns them. Only limiters return
+// ErrOverloaded, ErrOutcomeUnknown and ErrProgram. A store also wraps the error of its database client:
 //
 //	fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 var (
-	// ErrNotApplied means that the call stored nothing and never will, for instance because the server refused it. After
-	// other errors, a write may have been applied. [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap] wrap it.
+	// ErrNotApplied means that the call stored nothing and never will. After other errors, a write may have been applied.
+	// [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap] wrap it.
 	ErrNotApplied = errors.New("storage: nothing was applied")
 
-	// ErrUnavailable means that the database cannot be reached or cannot serve: it is starting, read-only, failing over
-	// or overloaded. The limiter returns it when its timeout or the caller's context ends, or at once while its circuit
-	// breaker is open.
+	// ErrUnavailable means that the database cannot be reached or cannot serve: it is starting, read-only, failing over or
+	// overloaded.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 
-	// ErrContended means that the database aborted the attempt in favour of others: a serialization failure, a deadlock
-	// or a lock timeout. The limiter returns it if swaps conflict until its timeout or the caller's context ends.
+	// ErrContended means that the database aborted the attempt in favour of others: a serialization failure, a deadlock or a lock
+	// timeout.
 	ErrContended error = &sentinel{"storage: too much contention", notApplied}
 
-	// ErrOverloaded means that more requests wait for the store than sluice.Options.MaxQueue allows. It wraps
-	// ErrUnavailable.
+	// ErrOverloaded means that more than sluice.Options.MaxQueue requests wait for the store. It wraps ErrUnavailable.
 	ErrOverloaded error = &sentinel{"storage: too many decisions wait for the store", []error{ErrNotApplied, ErrUnavailable}}
 
-	// ErrOutcomeUnknown means that a request may have been charged: the reply was lost or late, or the write was
-	// applied in part (ErrPartialWrite).
+	// ErrOutcomeUnknown means that a request may have been charged: the reply was lost or late, or only a part was applied.
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
-	// ErrProgram means that the program of a policy in Lua or SQL (see algo.Program) has another result than the policy in
-	// Go. Please report it. The decision may have been stored.
+	// ErrProgram means that the program of a policy (see algo.Program) has another result than the policy in Go. The decision may
+	// have been stored. Please report it.
 	ErrProgram = errors.New("storage: the program on the server differs from the policy")
 
-	// ErrPartialWrite means that the database applied only a part of a CompareAndSwap or of a request. The limiter does
-	// not retry, and returns it with ErrOutcomeUnknown.
+	// ErrPartialWrite means that the database applied only a part of a CompareAndSwap or of a request. A limiter returns it with
+	// ErrOutcomeUnknown.
 	ErrPartialWrite = errors.New("storage: a write was applied in part")
 
-	// ErrKey means that a key has more than MaxKey bytes, or that the database cannot change the keys together.
+	// ErrKey means that a key is longer than MaxKey, or that the database cannot change the keys together.
 	ErrKey error = &sentinel{"storage: invalid key", notApplied}
 
 	// ErrDuplicateKey means that a key occurs twice in a CompareAndSwap or a batch.
@@ -50,7 +47,7 @@ var (
 	ErrSwap error = &sentinel{"storage: invalid swap", notApplied}
 )
 
-// KeyError is the error of one key. Its text does not contain the key, which may be secret.
+// KeyError is the error of one key. Its text leaves out the key, which may be secret.
 type KeyError struct {
 	Key string
 	Err error
@@ -71,7 +68,7 @@ type sentinel struct {
 func (e *sentinel) Error() string        { return e.text }
 func (e *sentinel) Is(target error) bool { return slices.Contains(e.implied, target) }
 
-// NotApplied wraps err, which must not be nil, with [ErrNotApplied], unless err wraps it already.
+// NotApplied wraps err, which must not be nil, with ErrNotApplied, unless it is wrapped already.
 func NotApplied(err error) error {
 	if errors.Is(err, ErrNotApplied) {
 		return err

@@ -21,11 +21,11 @@ func NewVersion() Version {
 	}
 }
 
-// Record is what a store has under a key. The zero Record stands for an absent key. A stored State may be empty.
+// Record is what a store has under a key. The zero Record is an absent key. A stored State may be empty.
 type Record struct {
 	Version Version
 	State   []byte
-	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Only Load sets it, unless documented
+	// TTL is how long the store will keep the record, by its own clock; 0 means for ever. Only Load sets it, unless documented
 	// otherwise.
 	TTL time.Duration
 }
@@ -44,14 +44,13 @@ type Swap struct {
 	Key string  // at most MaxKey bytes; see driver.RuleKey
 	Old Version // the version that must be stored; 0: none
 	New Record  // its version is from NewVersion; the zero Record deletes
-	// TTL is how long the store must at least keep the record, by its own clock. 0 means for ever. If the clock of the writer is
-	// ahead, the writer adds that time; see driver.KeepFor.
+	// TTL is how long the store must at least keep the record, by its own clock; 0 means for ever. See driver.KeepFor if the
+	// writer's clock is ahead.
 	TTL      time.Duration
 	Priority Priority
 }
 
-// Priority says how much of its limit a key has used. A full store evicts expired records first, then those with a low
-// priority.
+// Priority says how much of its limit a key has used. A full store evicts expired records first, then those with a low priority.
 type Priority uint8
 
 const (
@@ -61,58 +60,55 @@ const (
 	UsedUp                     // all of it, or more
 )
 
-// Store loads records and swaps them. It is safe for concurrent use by goroutines and processes. A successful CompareAndSwap
-// takes effect at one instant between its start and its return. A call may have any number of keys.
+// Store loads records and swaps them. It is safe for concurrent use by goroutines and processes. A call may have any number of
+// keys.
 //
-// The caller owns the slices and states that it passes in. A store copies the states, and neither modifies the slices nor reads
-// them after the call. The caller also owns the returned records, which share no memory.
+// The caller owns the slices and states that it passes in: a store copies the states, modifies nothing, and reads nothing after
+// the call. The caller also owns the returned records, which share no memory.
 //
 // A store needs no Close: it has no permanent goroutine, and closes no client that it did not open. Its calls return soon after
-// their context ends. A store documents exceptions.
+// their context ends, unless it documents an exception.
 //
 // # Errors
 //
-// After [ErrContended], retry after a short pause, and after [ErrUnavailable] when the database is back. After other errors,
-// such as a missing table, a retry does not help, unless the context has ended.
+// After ErrContended, retry after a short pause, and after ErrUnavailable when the database is back. Other errors are permanent,
+// such as a missing table, unless the context has ended.
 //
-// If CompareAndSwap fails, the swaps may have been applied, or may even take effect later, unless the error wraps
-// [ErrNotApplied].
+// If CompareAndSwap fails, the swaps may have been applied, or take effect later, unless the error wraps ErrNotApplied.
 type Store interface {
-	// Load returns the records of keys with their TTLs. A key may occur several times. An absent or expired key has the
-	// zero Record. Each record was in the store at some instant during the call, but these instants may differ.
+	// Load returns the records of keys with their TTLs. A key may occur several times. An absent or expired key has the zero
+	// Record. Each record was in the store at some instant during the call; these instants may differ.
 	//
-	// now is the time at such an instant, in whole microseconds or finer: by the clock of the database server, or by
-	// that of the process if the server has none. Without keys there is no round trip, and now is zero.
+	// now is the time at such an instant, in whole microseconds or finer: by the clock of the database server, or else of the
+	// process. Without keys there is no round trip, and now is zero.
 	Load(ctx context.Context, keys ...string) (records []Record, now time.Time, err error)
 
-	// CompareAndSwap applies all swaps at one instant, or none. If the database breaks this promise, the error wraps
+	// CompareAndSwap applies all swaps at one instant of the call, or none. If the database breaks this promise, the error wraps
 	// ErrPartialWrite.
 	//
-	// If any stored version is not Old, there is a conflict, which is not an error. Nothing changes, not even a TTL.
-	// swapped is false, and current has the stored records of the swaps. They may be newer than the comparison, and even
-	// match Old. Otherwise current is nil.
+	// If a stored version is not Old, there is a conflict, which is not an error: nothing changes, not even a TTL, and swapped is
+	// false. current then has the stored records. They may be newer than the comparison, and even match Old. Otherwise current is
+	// nil.
 	//
-	// If the context has ended before the call, nothing is written. Without swaps, swapped is true and there is no round
-	// trip.
+	// If the context has ended before the call, nothing is written. Without swaps, swapped is true and there is no round trip.
 	CompareAndSwap(ctx context.Context, swaps ...Swap) (current []Record, swapped bool, err error)
 }
 
 // Purger is a store that may keep expired records until you call Purge. Do so about once a minute in one process.
 type Purger interface {
-	// Purge removes up to max expired records and returns how many, even with an error. It never removes a record that
-	// was written again. If err is nil and removed is below max, all records that had expired when the call began are
-	// removed, except those that other transactions have locked. If max is 0 or less, it does nothing. If the context has
-	// ended, it returns an error.
+	// Purge removes up to max expired records, and returns how many, even with an error. It never removes a record that was
+	// written again. If err is nil and removed is below max, only records that expired during the call, or are locked by other
+	// transactions, are left. If max is 0 or less, it does nothing. If the context has ended, it returns an error.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
 
-// Lister is a store that can list its keys. The store in memory does not implement it, because it keeps only hashes of keys.
+// Lister is a store that can list its keys. The store in memory is none, because it keeps only hashes of keys.
 type Lister interface {
-	// List returns a page of the keys that begin with prefix, and the cursor of the next page. The cursor of the first
-	// page is empty, and next is empty on the last page. max is the approximate number of keys of a page. It must be at
-	// least 1. A page can be empty even if others follow. A cursor is valid only for the same store and prefix.
+	// List returns a page of the keys that begin with prefix, and the cursor of the next page, for the same store and prefix. The
+	// first cursor is empty, and next is empty on the last page. max is the approximate size of a page, at least 1. A page can be
+	// empty even if others follow.
 	//
-	// A key that is stored during the whole listing is on at least one page, unless the store documents an exception. A
-	// key may be missing if it is created, is deleted or expires during the listing. A key can be on two pages.
+	// A key that is stored during the whole listing is on a page, perhaps on two, unless the store documents an exception. Other
+	// keys may be missing.
 	List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error)
 }

@@ -1,5 +1,5 @@
-// Package tokenbucket implements the token bucket: a bucket of Burst tokens that is refilled token by token
-// or in batches. Choose it if tokens have to come back in batches.
+// Package tokenbucket implements the token bucket: a bucket of Burst tokens that is refilled token by token or in batches. Choose
+// it if tokens have to come back in batches.
 //
 // # Promise
 //
@@ -8,14 +8,13 @@
 //	Burst + floor(Count * m / Period)               continuous refill
 //	Burst + min(Count, Burst) * ceil(m / Period)    interval refill; one less unless m is a multiple of Period
 //
-// units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
-// For example, 100/m with a burst of 20 admits in any minute at most 120 units with continuous refill, and
-// 40 with interval refill. With the default burst of 100 it is 200 with both.
+// units ([Policy.Bound]), with Period in microseconds and m = ceil((x-1)/1000). For example, 100/m
+// with a burst of 20 admits in any minute at most 120 units with continuous refill, and 40 with interval refill.
 //
 // # When not to use it
 //
-// With continuous refill the package decides like package gcra while clocks agree. If they disagree, gcra is
-// stricter. With interval refill two batches can be spent back to back. For windows see package gcra.
+// With continuous refill it decides like package gcra, which is stricter if clocks disagree. With interval refill, two batches
+// can be spent back to back.
 //
 // # Timeline
 //
@@ -30,23 +29,15 @@
 //	cost 4                 ok, 0 left
 //	                                      +3: 3 left     +2: full
 //
-// If the clock is behind the state, there is no refill before the time in the state. [algo.Policy] describes
-// the exception for large steps of a store's clock.
+// If a clock is behind the state, nothing is refilled until it has reached that time. [algo.Policy] describes large steps.
 //
 // # Source
 //
-// J. S. Turner, New directions in communications, 1986. Fractions of a token are exact; for the few rates that
-// are rounded see [algo.Limit.Rate].
+// J. S. Turner, New directions in communications, 1986.
 //
 // # Changed limits
 //
-// If the limit of a key changes, the tokens that were missing after its last paid step stay missing. The
-// time since that step counts at the new rate.
-//
-//   - With continuous refill, a part of a token counts as a whole token if the weight of a token changes.
-//   - With interval refill, the time from the start of the interval to that step counts too, modulo the
-//     new Period. If 60/m becomes 1/s and the step was 30.5s into the interval, the next token comes 500ms
-//     after the step.
-//
-// If Refill changes, only the time since that step counts, and a part of a token counts as a whole token.
+// If the limit of a key changes, the tokens that were missing after its last paid step stay missing. The time since that step counts
+// at the new rate. With interval refill, the time from the start of the interval to that step counts too, modulo the new Period. If
+// Refill changes, only the time since that step counts. A part of a token can count as a whole token.
 package tokenbucket

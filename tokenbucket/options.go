@@ -9,13 +9,12 @@ import (
 
 // Options configures the algorithm. Limit is required.
 type Options struct {
-	// Limit is the refill rate. See algo.Limit.Rate for the few rates that are rounded.
+	// Limit is the refill rate. algo.Limit.Rate rounds a few.
 	Limit algo.Limit
-	// Burst is the capacity of the bucket, at most algo.MaxCount tokens; 0 means Limit.Count. An empty
-	// bucket must refill in less than 2^51 microseconds (71 years).
+	// Burst is the capacity of the bucket, at most algo.MaxCount; 0 means Limit.Count. It must refill in less than 71 years.
 	Burst  int64
 	Refill Refill
-	// Cost is the tokens that Step, Peek, Refund and Charge take; 0 means 1. New requires 0 or 1.
+	// Cost is the tokens of a Step, Peek, Refund or Charge; 0 means 1. New requires 0 or 1.
 	Cost int64
 }
 
@@ -25,8 +24,7 @@ type Refill int
 const (
 	// Continuous adds one token at a time, at equal intervals.
 	Continuous Refill = iota
-	// Interval adds Count tokens at the end of each Period. The first Period starts at the request that
-	// found the bucket full.
+	// Interval adds Count tokens at the end of each Period. The first one starts at the request that found the bucket full.
 	Interval
 )
 
@@ -35,7 +33,7 @@ func (r Refill) String() string {
 	return policy.Word("Refill", int(r), "continuous", "interval")
 }
 
-// Validate returns an error that names the first option that is not valid.
+// Validate returns an error that names the first invalid option.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("tokenbucket: %w", err)

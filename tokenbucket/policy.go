@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy implements [algo.Portable]: the algorithm with its options. The zero Policy denies everything.
+// Policy implements [algo.Portable]. The zero Policy denies everything.
 type Policy struct {
 	of *prepared // the only field, so converting a Policy to an interface does not allocate
 }
@@ -23,7 +23,7 @@ type prepared struct {
 
 var _ algo.Portable = Policy{}
 
-// New returns a policy. Its error is that of [Options.Validate].
+// New returns a policy, or the error of [Options.Validate].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -36,7 +36,6 @@ func New(o Options) (Policy, error) {
 	return Policy{own}, nil
 }
 
-// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -88,7 +87,6 @@ func (p Policy) apply(op policy.Op, dst, state []byte, at, cost int64, r *algo.R
 	return after.append(dst), nil
 }
 
-// Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
 	args := p.prepared().args
 	if interval < 1 || args.unit == 0 {
@@ -107,7 +105,7 @@ func (p Policy) Bound(interval time.Duration) int64 {
 
 func (p Policy) Limit() algo.Limit { return p.prepared().Limit }
 
-// String returns the policy's spec, such as "tokenbucket 10/s burst=50 refill=interval".
+// String returns the spec, such as "tokenbucket 10/s burst=50 refill=interval".
 func (p Policy) String() string {
 	o := p.prepared()
 	return policy.Spec("tokenbucket", o.Limit,

@@ -2,14 +2,13 @@ package tokenbucket
 
 import "github.com/sluice-go/sluice/internal/policy"
 
-// State is the use of one key. A State with a Level of 0 is a new key. A paid step is an allowed request, a charge
-// or a refund.
+// State is the use of one key. A State with a Level of 0 is a new key. A paid step is an allowed request, a charge or a refund.
 type State struct {
 	At    int64 // time of the last paid step, in microseconds since the Unix epoch
 	Level int64 // the weight of the tokens missing after that step, at most algo.MaxLevel
 
-	// Unit is the weight of a token at that step; see algo.Rate. With interval refill a token weighs 1, and Unit is
-	// 2^51 plus the microseconds from the last refill to that step. But it is 1 if Period is 1us.
+	// Unit is the weight of a token at that step; see algo.Rate. With interval refill a token weighs 1, and Unit is 2^51 plus the
+	// microseconds from the last refill to that step. But it is 1 if Period is 1us.
 	Unit int64
 }
 
@@ -17,8 +16,7 @@ const begun = 1 << 51 // with interval refill, Unit is this plus a time
 
 const tag = 't'
 
-// AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
-// encodes the nearest State that one can return.
+// AppendState appends the encoding of s, or of the nearest State that an operation can return. A new key has no bytes.
 func AppendState(dst []byte, s State) []byte {
 	return State(policy.Usage(s).Normalized()).append(dst)
 }
@@ -30,8 +28,7 @@ func (s State) append(dst []byte) []byte {
 	return policy.Usage(s).Append(dst, tag)
 }
 
-// ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
-// with [algo.ErrState] or [algo.ErrStateVersion].
+// ParseState decodes bytes from AppendState. It returns [algo.ErrState] or [algo.ErrStateVersion] for other bytes.
 func ParseState(b []byte) (State, error) {
 	s, err := policy.ParseUsage(b, tag)
 	return State(s), err

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost tokens at now. If the options are not valid, it denies with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost tokens at now. With invalid options it denies, with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
@@ -20,14 +19,14 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives o.Cost tokens back, at most until the bucket is full.
+// Refund gives back o.Cost tokens, at most until the bucket is full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost tokens, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel],
-// or if the bucket would take longer than 2^52 microseconds (142 years) to refill.
+// Charge takes o.Cost tokens, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel], or the refill
+// would take longer than 142 years.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r

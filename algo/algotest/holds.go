@@ -12,16 +12,15 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
-// RunHolds tests the laws of held units in subtests of t with the names of the laws. New of the subject must return an
-// [algo.Holder], and HeldAtMost is required. A Holder also obeys the laws of Run.
+// RunHolds tests each law of held units in a subtest. New must return an [algo.Holder], and HeldAtMost is required. A Holder also
+// obeys the laws of Run.
 //
 //	1 HeldUnitsAreInUse      at most Count units are held at any time
 //	2 ReleaseFreesOwnUnits   a second or late release frees no units of another slot
 //	3 RenewalChargesNothing  a renewal in time is allowed, and a late one is denied
 //	4 UnitsReturn            units that are neither released nor renewed return after HeldAtMost
 //
-// Units of one slot are not told apart: a second release can free units that another holder has taken in the same slot. Two
-// units are in different slots if they were taken at least HeldAtMost - Period apart, and at different instants.
+// Two units are in different slots if they were taken at least HeldAtMost - Period apart, and at different instants.
 func RunHolds(t *testing.T, s Subject) {
 	t.Helper()
 	for i, law := range holdLaws {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Log is a list of all units that one key took, in the order of time.
+// Log is all units that one key took, in the order of time.
 type Log struct {
 	Entries []Entry
 }
@@ -19,7 +19,7 @@ type Entry struct {
 	Units int64
 }
 
-// Add appends an entry. Its time must not be before that of the last one.
+// Add appends an entry, whose time must not be before that of the last one.
 func (l *Log) Add(at time.Time, units int64) {
 	l.Entries = append(l.Entries, Entry{at, units})
 }
@@ -47,8 +47,8 @@ func (l *Log) Worst(interval time.Duration) int64 {
 	return worst
 }
 
-// Oracle returns how many whole units are left at now, negative for a debt: Available + Refilled of a step at now. now must
-// not be before the last entry.
+// Oracle returns how many whole units are left at now, negative for a debt: Available + Refilled of a step then. now must not be
+// before the last entry.
 type Oracle func(log Log, now time.Time) int64
 
 // units returns n*parts/whole.
@@ -71,8 +71,7 @@ func rest(capacity int64, used *big.Rat) int64 {
 	return new(big.Int).Div(left.Num(), left.Denom()).Int64()
 }
 
-// Bucket returns the oracle of gcra and of the token bucket with continuous refill. It panics if
-// limit.Rate refuses the burst.
+// Bucket returns the oracle of gcra, and of the token bucket with continuous refill. It panics if limit.Rate refuses the burst.
 func Bucket(limit algo.Limit, burst int64) Oracle {
 	rate, err := limit.Rate(burst)
 	if err != nil {
@@ -151,7 +150,7 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	}
 }
 
-// MovingWindow returns the oracle of the moving window with that many slots. whole sets Trailing: Whole.
+// MovingWindow returns the oracle of the moving window. whole sets Trailing: Whole.
 func MovingWindow(limit algo.Limit, slots int, whole bool) Oracle {
 	n, w := int64(slots), ceil(limit.Period.Microseconds(), int64(slots))
 	grain := w/((1<<50-1)/limit.Count+1) + 1

@@ -1,5 +1,5 @@
-// Package otel observes limiters with OpenTelemetry: it counts decisions, measures their duration, and adds an event to the span of the
-// call when a call is denied, or when the store has failed. It is a module of its own.
+// Package otel observes limiters with OpenTelemetry. It counts decisions, measures their duration, and adds an event to the span
+// of a call that is denied, or for which the store failed. It is a module of its own.
 //
 //	observer, err := otel.New(nil) // the global MeterProvider
 //	limiter, err := sluice.Options[string]{Observer: observer.Limiter("api")}.New(store, rules...)
@@ -10,7 +10,7 @@
 //	sluice.decision.duration   a histogram of seconds, by limiter and op
 //	sluice.shadow_denials      denials by shadow rules, by limiter, op and rule
 //
-// The attributes begin with "sluice.". No metric and no span event has a key, because keys can be secret and there can be many.
+// The attributes begin with "sluice.". None has a key, because keys can be secret, and many.
 package otel
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/sluice-go/sluice"
 )
 
-// The names of the events that are added to the span of a call.
+// The events in the span of a call.
 const (
 	DeniedEvent   = "sluice.denied"   // a rule denied the call
 	DegradedEvent = "sluice.degraded" // the store failed, and Options.OnFailure decided
@@ -41,7 +41,7 @@ type Observer struct {
 	duration  metric.Float64Histogram
 }
 
-// New creates the instruments of the metrics. A nil provider means the global one. It returns the errors of the provider.
+// New creates the instruments. A nil provider means the global one. It returns the errors of the provider.
 func New(provider metric.MeterProvider) (*Observer, error) {
 	if provider == nil {
 		provider = otel.GetMeterProvider()

@@ -10,9 +10,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// BeginSwap checks the arguments of CompareAndSwap, which calls it first, and returns the keys. Its errors are
-// [storage.ErrKey], [storage.ErrDuplicateKey], [storage.ErrSwap], and the error of an ended context with
-// [storage.ErrNotApplied].
+// BeginSwap checks the arguments of CompareAndSwap, which calls it first, and returns the keys. It can return [storage.ErrKey],
+// [storage.ErrDuplicateKey], [storage.ErrSwap], or the error of an ended context with [storage.ErrNotApplied].
 func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err error) {
 	keys = make([]string, len(swaps))
 	for i := range swaps {
@@ -58,8 +57,8 @@ func begin(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// KeepFor returns how long a store must keep a record that was decided at decided, when its own clock showed stored: until the
-// TTL has passed by both clocks. 0 means for ever.
+// KeepFor returns how long a store must keep a record that was decided at decided, when its own clock showed stored. The TTL must
+// pass by both clocks. 0 means for ever.
 func KeepFor(ttl time.Duration, decided, stored time.Time) time.Duration {
 	ahead := max(0, decided.Sub(stored))
 	if ttl == 0 || ttl > math.MaxInt64-ahead {

@@ -18,11 +18,9 @@ func MayCutConnection(ctx context.Context) bool {
 	return ok && time.Until(deadline) <= connectTime
 }
 
-// Detached calls do in a goroutine. If ctx ends first, Detached returns its error at once. do goes on until the deadline of
-// ctx, and at least for a second after the call. Without a deadline, it goes on for another second. do must not use memory of
-// the caller. A panic of do reaches the caller. If ctx has ended before, Detached does not call do.
-//
-// Use it for round trips on pooled connections.
+// Detached calls do in a goroutine, unless ctx has ended. Use it for round trips on pooled connections. If ctx ends, Detached
+// returns its error at once. do goes on until the deadline of ctx, and at least for a second after the call. Without a deadline,
+// it goes on for another second. do must not use memory of the caller. Its panic reaches the caller.
 func Detached[T any](ctx context.Context, do func(ctx context.Context) (T, error)) (T, error) {
 	type result struct {
 		value    T

@@ -1,8 +1,5 @@
-// Package driver is for authors of stores.
+// Package driver is for authors of stores. Implement [storage.Store], and test it with package storagetest. If processes share
+// the database, also implement [Transactor] or [Server].
 //
-// Implement [storage.Store], and test it with package storagetest. If several processes share the database, also implement
-// [Transactor] or [Server].
-//
-// A step is a call of the method Step, Refund or Charge of an [algo.Policy]. A program ([algo.Program]) is these methods in
-// Lua or SQL.
+// A step is a call of Step, Refund or Charge of an [algo.Policy]. A program ([algo.Program]) is these methods in Lua or SQL.
 package driver

@@ -10,20 +10,16 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// RuleKey is the key of a limiter's record, in parts. Its text is
+// RuleKey is the key of a limiter's record, in parts. Different keys have different texts:
 //
 //	NAMESPACE:RULE:KIND:KEY          such as shop:login:gcra:alice
 //	{GROUP}NAMESPACE:RULE:KIND:KEY   such as {tenant-7}shop:login:gcra:alice
 //
-// A Redis Cluster keeps keys with the same group on one server.
+// In each part, %, braces, control characters (U+0000 to U+001F, U+007F to U+009F) and invalid UTF-8 are written as %XX in upper
+// case. So are colons, except in KEY.
 //
-// A part may contain any bytes. Those of %, braces, control characters (U+0000 to U+001F, U+007F to U+009F) and invalid UTF-8
-// are written as %XX in upper case, and so are colons, except in KEY.
-//
-// Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and
-// the SHA-256 of the whole part in hexadecimal. No other part contains %#.
-//
-// So different keys have different texts.
+// Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and its
+// SHA-256 in hexadecimal. No other part contains %#.
 type RuleKey struct {
 	Group string // from Options.Group
 	Rule  string // from [Rule]; if it is empty, a Key with three colons can look like a key of a rule
@@ -46,10 +42,9 @@ func Rule(namespace, name, kind string) string {
 	return string(dst)
 }
 
-// String returns the text of the key.
 func (k RuleKey) String() string { return string(k.Append(make([]byte, 0, 96))) }
 
-// Append appends the text of the key to dst.
+// Append appends the text of the key.
 func (k RuleKey) Append(dst []byte) []byte {
 	start := len(dst)
 	if k.Group != "" {
@@ -62,7 +57,7 @@ func (k RuleKey) Append(dst []byte) []byte {
 // escapedSize is the length of the text of an escaped byte.
 const escapedSize = len("%XX")
 
-// IsShort reports whether the text certainly has all parts in full. It may return false for a text just below the limits.
+// IsShort reports whether the text has all parts in full. Just below the limits, it may return false.
 func (k *RuleKey) IsShort() bool {
 	group, key := escapedSize*len(k.Group), escapedSize*len(k.Key)
 	most := storage.MaxKey - len("{}") - group - len(k.Rule)
@@ -74,8 +69,7 @@ func (k *RuleKey) IsShort() bool {
 	return group <= maxPart && key <= most
 }
 
-// ParseKey returns the key with a text. If there is none, or a part of it was cut, ok is false, and only k.Rule has a
-// meaning.
+// ParseKey returns the key with a text. If there is none, or a part was cut, ok is false, and only k.Rule has a meaning.
 func ParseKey(text string) (k RuleKey, ok bool) {
 	rest := text
 	if grouped, ok := strings.CutPrefix(text, "{"); ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// BeginList checks the arguments of List. Implementations of [storage.Lister] call it first.
+// BeginList checks the arguments of List, which calls it first.
 func BeginList(ctx context.Context, max int) error {
 	if max < 1 {
 		return fmt.Errorf("storage: a page must have at least 1 key, got a max of %d", max)
@@ -18,17 +18,17 @@ func BeginList(ctx context.Context, max int) error {
 	return ctx.Err()
 }
 
-// ListRange returns the least and the greatest key, both included, that the page after cursor can have. Use it in a store that
-// lists keys in the order of their bytes.
+// ListRange returns the least and the greatest key, both included, that the page after cursor can have. Use it if the store lists
+// keys in the order of their bytes.
 func ListRange(prefix, cursor string) (first, last string) {
 	return cmp.Or(cursor, prefix), prefix + strings.Repeat("\xff", storage.MaxKey)
 }
 
-// CursorAfter returns the cursor after a page whose last key is key, for ListRange.
+// CursorAfter returns the cursor after a page that ends with key, for ListRange.
 func CursorAfter(key string) string { return key + "\x00" }
 
 // ListRule returns a page of the keys of a rule, in all groups. prefix is the text of the rule (see [Rule]), or the beginning of
-// one. A page can have fewer keys than max, because keys of other rules are left out.
+// one. A page can have fewer keys than max.
 func ListRule(ctx context.Context, store storage.Lister, prefix, cursor string, max int) (keys []string, next string, err error) {
 	// The keys without a group come first. Then come all keys that have one, because the groups are not known.
 	const plain, grouped = "k", "{"

@@ -11,12 +11,12 @@ import (
 type Transactor interface {
 	storage.Store
 
-	// Transact runs updates in order in one transaction and stores their changes. Each update reads the changes of those
-	// before it. If its Decide returns false, it changes nothing.
+	// Transact runs updates in order in one transaction, and stores the changes of those whose Decide returns true. Each update
+	// reads the changes of those before it.
 	//
-	// Transact calls clock once, after the transaction has begun, for the time of the decisions. nil means the store's
-	// own clock. By that clock, records always expire one TTL after they were written or after the time of the decision,
-	// whichever is later. Each written record gets a new version.
+	// Transact calls clock once, after the transaction has begun, for the time of the decisions. nil means the store's own clock.
+	// By that clock, a record expires one TTL after its write or the time of the decision, whichever is later. Each written
+	// record gets a new version.
 	//
 	// An error applies to all updates. They may have been stored, unless it wraps ErrNotApplied.
 	Transact(ctx context.Context, clock func() time.Time, updates ...*Update) error
@@ -26,27 +26,27 @@ type Transactor interface {
 type Update struct {
 	Items []Item // with different keys
 
-	// Decide reads Found of the items, sets Next, and returns whether to store Next. It runs once, under the lock or in
-	// the transaction, so it must be fast and must not call the store. If it panics, the panic reaches the caller, the
-	// update changes nothing, and the store stays usable.
+	// Decide reads Found of the items, sets Next, and returns whether to store Next. It runs once, under the lock or in the
+	// transaction, so it must be fast and must not call the store. If it panics, the panic reaches the caller, the update changes
+	// nothing, and the store stays usable.
 	Decide func(now time.Time) (ok bool)
 }
 
 // Item is a key of an [Update], with its record.
 type Item struct {
 	Key RuleKey
-	// Found is the record with its TTL. Decide must not modify it, or use it after it has returned.
+	// Found is the record with its TTL. Decide must not modify it, or use it after it returns.
 	Found storage.Record
-	// Next is zero before Decide, but State may be an empty slice of the store's memory. Decide may append to it or
-	// replace it, but not by memory of Found. The store copies it when Decide returns.
+	// Next is zero before Decide, but State may be an empty slice of the store's memory. Decide may append to it or replace it,
+	// but not by memory of Found. The store copies it when Decide returns.
 	Next Change
 }
 
-// Change is the change of one key in an update.
+// Change is the change of one key.
 type Change struct {
 	Verb Verb
 
-	// Only Put uses these fields. They mean the same as in storage.Swap, but the TTL must also pass by the clock that decides.
+	// For Put, as in storage.Swap, but the TTL must also pass by the clock that decides.
 	State    []byte
 	TTL      time.Duration
 	Priority storage.Priority

@@ -35,8 +35,8 @@ func expiry(at int64, ttl time.Duration) int64 {
 }
 
 // Now returns the time of Clock. Without a Clock, it is the wall clock at the first call, plus the time since then by the
-// monotonic clock. Later changes of the wall clock have no effect, and on most systems the time stops while the machine
-// sleeps. If windows must start with the hours of the wall clock, set Clock to time.Now.
+// monotonic clock. So changes of the wall clock have no effect, and on most systems the time stops while the machine sleeps. If
+// windows must start with the hours of the wall clock, set Clock to time.Now.
 func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()

@@ -14,13 +14,14 @@ import (
 // DefaultMaxKeys is the default of Store.MaxKeys. That many records take about 70 MB.
 const DefaultMaxKeys = 1 << 20
 
-// Store implements [storage.Store] and [driver.Transactor] in memory. It is safe for concurrent use. It must not be copied, and its
-// fields must not change after the first use.
+// Store implements [storage.Store] and [driver.Transactor] in memory. It is safe for concurrent use. It must not be copied, and
+// its fields must not change after the first use. If a limiter has a Clock, records last until their TTL has passed by both
+// clocks.
 type Store struct {
 	locks [maxShards]lock // first, so that each fills a cache line
 
-	// MaxKeys is the maximum number of records with the same Rule in their driver.RuleKey. 0 or less means
-	// DefaultMaxKeys, math.MaxInt no maximum. Concurrent writes can exceed it for a moment, by the records that they add.
+	// MaxKeys is the maximum number of records with the same Rule in their driver.RuleKey. 0 or less means DefaultMaxKeys,
+	// math.MaxInt no maximum. Concurrent writes can exceed it for a moment.
 	MaxKeys int
 	// Clock is the clock of the store. nil means a monotonic clock; see Now.
 	Clock func() time.Time
@@ -173,8 +174,8 @@ func decide(u *driver.Update, now time.Time, own, latest int64, locations []loca
 	}
 }
 
-// Purge implements [storage.Purger]. It is optional. It saves decisions the time to evict, and frees the tables of rules without
-// records, but not the 19 KB that each rule keeps.
+// Purge implements [storage.Purger]. It is optional: it saves decisions the time to evict, and frees most of the memory of rules
+// without records.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -182,8 +183,8 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return s.sweep(s.instant(), max), nil
 }
 
-// Clear removes all records of the rules whose text (see driver.Rule) begins with prefix. It returns how many it removed, including
-// expired ones. It locks a 64th of the records of a rule at a time.
+// Clear removes all records of the rules whose text (see driver.Rule) begins with prefix. It returns how many, including expired
+// ones.
 func (s *Store) Clear(prefix string) (removed int) {
 	for rule, p := range s.allPartitions() {
 		if strings.HasPrefix(rule, prefix) {

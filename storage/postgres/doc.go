@@ -1,12 +1,12 @@
-// Package postgres stores limits in a table of an existing PostgreSQL database, version 12 or later. It takes a pgxpool.Pool,
-// a pgx.Conn or a pgx.Tx of github.com/jackc/pgx/v5, and never closes it.
+// Package postgres stores limits in a table of an existing PostgreSQL database, version 12 or later. It takes a [pgxpool.Pool], a
+// [pgx.Conn] or a [pgx.Tx] of github.com/jackc/pgx/v5, and never closes it.
 //
 //	store, err := postgres.New(pool, postgres.Options{})
 //	err = store.Migrate(ctx)
 //
-// With a pool, a PL/pgSQL function decides a batch of requests in one round trip. The first statement on a connection needs another
-// one. If another process creates a key at the same moment, the server logs the error "sluice: created meanwhile", and the store
-// sends the batch again. With a Conn, a Tx or Options.NoFunctions, this process decides in two round trips or more.
+// With a pool, a PL/pgSQL function decides a batch of requests in one round trip. If the server logs the error "sluice: created
+// meanwhile", the store sends the batch again. With a Conn, a Tx or Options.NoFunctions, this process decides in two round trips
+// or more.
 //
 // # Permissions
 //
@@ -16,58 +16,48 @@
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON sluice_states TO limiter;
 //	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO limiter;
 //
-// By default every role has the first and the last. If you have revoked EXECUTE on new functions from PUBLIC, grant it after each
-// Migrate that creates functions. Options.NoFunctions needs no EXECUTE.
+// By default every role has the first and the last. If you have revoked EXECUTE from PUBLIC, grant it after each Migrate that
+// creates functions. Options.NoFunctions needs no EXECUTE.
 //
 // # Triggers, rules and policies
 //
-// If a BEFORE trigger, a rule or a row-level security policy drops or changes a written row, the call fails, and a retry does
-// not help. Purge fails if it cannot remove an expired record. The store does not notice writes of AFTER triggers, so they
-// must not write the table. Records that a policy hides are absent: the store cannot create, reset or purge them.
+// If a BEFORE trigger, a rule or a row-level security policy drops or changes a written row, calls and Purge fail. AFTER triggers
+// must not write the table, because the store does not notice that. It cannot create, reset or purge records that a policy hides.
 //
 // # In your own transaction
 //
-// A store on a pgx.Tx charges in that transaction, for instance a quota together with an order. Each transaction needs its
-// own store and limiter. Other requests for the same keys wait until it ends, so keep it short, use READ COMMITTED, and make
-// only one decision in it. A decision that has several keys and creates one of them takes four round trips, because it needs
-// a savepoint.
-//
-// After an error of the database, roll back and repeat the whole transaction. The error wraps neither [storage.ErrContended] nor
-// [storage.ErrUnavailable].
+// A store on a [pgx.Tx] charges in that transaction, for instance a quota together with an order. Each transaction needs its own
+// store and limiter. Others wait for its keys until it ends, so keep it short, use READ COMMITTED, and make only one decision in
+// it. Set a lock_timeout, because a context that ends during a statement closes the connection. After an error of the database,
+// roll back and repeat all of it. The error wraps neither [storage.ErrContended] nor [storage.ErrUnavailable].
 //
 // # PgBouncer
 //
-// PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if max_prepared_statements is above
-// 0. Otherwise the server refuses them (42P05, 26000 or 08P01). The store then repeats the statement, and stops preparing
-// statements. To do so from the start, connect with default_query_exec_mode=exec. In your own transaction the store cannot repeat a
-// statement, so there you need exec or cache_describe. Do not use describe_exec, which may find the statement of another client. In
-// statement mode, PgBouncer refuses transactions, so call [Store.Migrate] on a direct connection.
+// In transaction mode, PgBouncer supports prepared statements since version 1.21, if max_prepared_statements is above 0.
+// Otherwise the store repeats a refused statement (42P05, 26000 or 08P01), and prepares no more. To avoid that, connect with
+// default_query_exec_mode=exec. Your own transaction needs exec or cache_describe. Do not use describe_exec, which may find the
+// statement of another client. In statement mode, call [Store.Migrate] on a direct connection.
 //
-// simple_protocol works only if standard_conforming_strings is on and client_encoding is UTF8, which are the defaults.
+// simple_protocol needs standard_conforming_strings=on and client_encoding=UTF8, the defaults.
 //
 // # Expiry and durability
 //
-// A record expires by the server's clock_timestamp(). Its TTL starts when the statement has locked the existing rows. Expired
-// and deleted records stay in the table until their keys are written again or [Store.Purge] removes them.
+// A record expires by the server's clock_timestamp(). Expired and deleted records stay in the table until their keys are written
+// again or [Store.Purge] removes them.
 //
-// A crash of the server loses the last decisions with synchronous_commit=off, and all records with Options.Unlogged. A
-// failover to an asynchronous replica loses the decisions that had not reached it.
+// A crash of the server loses the last decisions with synchronous_commit=off, and all records with Options.Unlogged. A failover
+// loses what an asynchronous replica did not have yet.
 //
 // # Locks and outages
 //
-// A call that waits for locked rows fails with storage.ErrContended shortly before its context ends, or after the session's
-// statement_timeout or lock_timeout. After at most a quarter of a second, a batch goes on without the requests for the locked
-// row. The limiter sends these again when the row is free. In your own transaction only its settings apply, and the error is not
-// ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the connection.
+// A call that waits for locked rows fails with [storage.ErrContended] shortly before its context ends, or after the session's
+// statement_timeout or lock_timeout. If the whole table is locked, as by VACUUM FULL, so do decisions by the functions. Other
+// calls then fail with [storage.ErrUnavailable] when their context ends, and lose their connection.
 //
-// If the whole table is locked, as by VACUUM FULL, the same holds for decisions by the functions. Other calls fail with
-// storage.ErrUnavailable when their context ends, and lose their connection.
+// If the server is read-only after a failover, a store on a pool closes the connection, so that the pool connects again. If the
+// network hangs, pgx can take 15 s to close a connection. If all connections of the pool hang, decisions fail with
+// [storage.ErrUnavailable] until then.
 //
-// If the server is read-only after a failover, a store on a pool closes the connection, so that the pool connects again.
-//
-// If the server or the network hangs, pgx can take 15 s to close a connection. If that happens to all connections of the
-// pool, decisions fail with storage.ErrUnavailable until then.
-//
-// If Load or CompareAndSwap was planned for a small table, it scans the table until the next ANALYZE, which autovacuum
-// usually starts within a minute.
+// When a small table grows, Load and CompareAndSwap may scan it until the next ANALYZE, which autovacuum usually starts within a
+// minute.
 package postgres

@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Runs implements [driver.Server]. With a pool and without NoFunctions, the database runs the programs of sluice's algorithms
-// and of Options.Programs.
+// Runs implements [driver.Server]. With a pool and without NoFunctions, the database runs the programs of sluice's algorithms and
+// of Options.Programs.
 func (s *Store) Runs(p *algo.Program) bool {
 	_, isPool := s.db.(*pgxpool.Pool)
 	return isPool && s.functions != nil && s.functions.Runs(p)

@@ -24,8 +24,8 @@ func (o Options) qualified(name string) string {
 	return pgx.Identifier{o.Schema, name}.Sanitize()
 }
 
-// Schema returns the DDL of the table, its index and the functions. Without Options.Schema, it uses the first existing schema
-// of search_path. It can be applied several times.
+// Schema returns the DDL of the table, its index and the functions. Without Options.Schema, it uses the first existing schema of
+// search_path. You can apply it several times.
 func (s *Store) Schema() string {
 	return s.tableSchema() + s.indexSchema() + program.Create(s.options.Schema, s.allFunctions...)
 }
@@ -61,14 +61,13 @@ func indexName(table string) string {
 	return table + suffix
 }
 
-// Migrate creates the table, its index and the functions if they are missing. It is safe to call from every process at
-// startup. If nothing is missing, it needs no right to create anything, and the session may be read-only. It fails if the
-// table lacks a column. Its errors are those of a [storage.Store].
+// Migrate creates the table, its index and the functions if they are missing. Every process can call it at startup. If nothing is
+// missing, it needs no right to create anything, and the session may be read-only. It fails if the table lacks a column. Its
+// errors are those of a [storage.Store].
 //
-// Without Options.Schema, it looks for the table in search_path, and creates the rest in the schema of the table. The names of
-// functions begin with sluice_ and end in a hash, so processes with different versions of this module can share a table. You
-// may drop functions that no process uses. After a rename of the schema, Migrate replaces the functions, which only their owner
-// may do.
+// Without Options.Schema, it looks for the table in search_path, and creates the rest beside it. Functions have names of sluice_
+// and a hash, so processes with different versions of this module can share a table. You may drop those that no process uses.
+// After a rename of the schema, only their owner may call Migrate, which replaces them.
 //
 // Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX CONCURRENTLY before. If the
 // server ends Migrate in favour of others, it tries again for five seconds. In your own transaction it tries once, and the

@@ -29,20 +29,20 @@ const maxNameLen = 63
 
 // Options configure a [Store]. The zero value is valid.
 type Options struct {
-	// Schema is the schema of the table. Empty means that of search_path.
+	// Schema is where the table is. Empty means that of search_path.
 	Schema string
 	// Table is the name of the table. Empty means DefaultTable.
 	Table string
 	// Unlogged makes Migrate create an unlogged table: faster, but empty after a crash of the server.
 	Unlogged bool
-	// NoFunctions makes this process decide, in two round trips or more. Set it if functions must not be created.
+	// NoFunctions makes this process decide, in two round trips or more, because functions must not be created.
 	NoFunctions bool
-	// Programs are those of your own algorithms. Migrate creates functions for them. Their Args have no effect.
+	// Programs are those of your own algorithms, for which Migrate creates functions. Their Args have no effect.
 	Programs []algo.Program
 }
 
-// DB is a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx. Only one goroutine at a time may use a Conn or Tx. A Conn must not be in a
-// transaction: pass the Tx instead.
+// DB is a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx. Only one goroutine at a time may use a Conn or Tx. In a transaction pass the
+// Tx, not the Conn.
 type DB interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -66,7 +66,7 @@ var (
 	_ storage.Lister = (*Store)(nil)
 )
 
-// New returns a store that uses db. It does not ping db. Call [Store.Migrate] before the first use.
+// New returns a store that uses db, without a ping. Call [Store.Migrate] before the first use.
 func New(db DB, o Options) (*Store, error) {
 	if v := reflect.ValueOf(db); db == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("postgres: the database must not be nil")
@@ -192,8 +192,8 @@ func (s *Store) inTransaction() bool {
 // purgeBatch is how many records a statement of Purge handles. It locks them for some milliseconds.
 const purgeBatch = 200
 
-// Purge implements [storage.Purger]. It locks 200 records at a time for some milliseconds, or until the end of your own
-// transaction, and skips locked records.
+// Purge implements [storage.Purger]. It locks 200 records at a time, in your own transaction until its end, and skips locked
+// records.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if max <= 0 {
 		return 0, ctx.Err()
@@ -226,7 +226,7 @@ type purgeRow struct {
 	Left         int
 }
 
-// List implements [storage.Lister]. It lists the keys in the order of their bytes.
+// List implements [storage.Lister], in the order of the bytes of keys.
 func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
 	if err := driver.BeginList(ctx, max); err != nil {
 		return nil, "", err

@@ -15,11 +15,10 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// List implements [storage.Lister]. For each page the server reads about max names of the database, so a page can have no keys. In
-// a Redis Cluster or a Ring, List reads one server after the other.
+// List implements [storage.Lister]. For each page a server reads about max names of its database, so a page can have no keys.
 //
-// Keys can be missing if a server restarts, fails over or moves slots during the listing, or if a server of a Ring does not answer.
-// If the Options.Prefix of another store begins with that of s, List also lists keys of that store.
+// Keys can be missing if a server restarts, fails over or moves slots during the listing, or if a server of a Ring does not
+// answer. If the Options.Prefix of another store begins with that of s, List also lists keys of that store.
 func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
 	if err := driver.BeginList(ctx, max); err != nil {
 		return nil, "", err

@@ -24,14 +24,13 @@ const DefaultPrefix = "sluice:"
 
 // Options configure a [Store]. The zero value is valid.
 type Options struct {
-	// Prefix is the beginning of all keys. Empty means DefaultPrefix. It must not contain braces. It must not begin with the Prefix
-	// of another store in the same database, such as "sluice:shop:" beside "sluice:". Otherwise sluice.Limiter.Clear on the other
-	// store can delete records of this one, and both stores can use the same record.
+	// Prefix is the beginning of all keys. Empty means DefaultPrefix. It must not contain braces, or begin with the Prefix of
+	// another store in the same database, such as "sluice:shop:" beside "sluice:". Otherwise both stores can use the same record,
+	// and sluice.Limiter.Clear on one can delete records of the other.
 	Prefix string
 	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers, such as Envoy. Then only
-	// requests with the same keys share a script, and an error of the proxy does not prove that a write was not applied.
-	// Clients of types that go-redis does not have always share scripts in this way. Twemproxy 0.5 cannot be used: it closes
-	// the connection when go-redis sends HELLO.
+	// requests with the same keys share a script, as with client types that go-redis does not have. An error of the proxy does
+	// not prove that a write was not applied. Twemproxy 0.5 cannot be used: it closes the connection at HELLO.
 	Proxy bool
 }
 
@@ -54,7 +53,7 @@ var (
 	_ storage.Lister = (*Store)(nil)
 )
 
-// New returns a store that uses client. It does not ping the server.
+// New returns a store that uses client, without a ping.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis: the client must not be nil")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Schema returns the DDL of the table and its index. It has no effect if both exist.
+// Schema returns the DDL of the table and its index. You can apply it several times.
 func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
 
 func (s *Store) tableSchema() string {
@@ -26,9 +26,9 @@ func (s *Store) indexSchema() string {
 
 func indexOf(table string) string { return table + "_purge_at" }
 
-// Migrate executes [Store.Schema]. It is safe to call from every process at startup. It waits for the write lock for five
-// seconds or busy_timeout, whichever is longer. To add the index to an existing table, it reads the whole table under the
-// lock. It fails if the table lacks a column.
+// Migrate executes [Store.Schema]. Every process can call it at startup. It waits for the write lock for five seconds or
+// busy_timeout, whichever is longer. To add the index to an existing table, it reads the whole table under the lock. It fails if
+// the table lacks a column.
 func (s *Store) Migrate(ctx context.Context) error {
 	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
 	return retryBusy(ctx, minWait, func() error {

@@ -19,8 +19,7 @@ const DefaultTable = "sluice_states"
 
 // Options configures a [Store]. The zero value is valid.
 type Options struct {
-	// Table is the name of the table. Empty means DefaultTable. SQLite ignores the case of ASCII letters: "Limits" and
-	// "limits" are one table.
+	// Table is the name of the table. Empty means DefaultTable. SQLite ignores the case of ASCII letters.
 	Table string
 	// Clock is the clock by which records expire. nil means time.Now. If a limiter has a clock, set the same one here.
 	Clock func() time.Time
@@ -41,7 +40,7 @@ var (
 	_ storage.Lister    = (*Store)(nil)
 )
 
-// New returns a store that uses db. It does not connect. Call [Store.Migrate] before the first use.
+// New returns a store that uses db, without a connection. Call [Store.Migrate] before the first use.
 func New(db *sql.DB, o Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: db must not be nil; pass the result of sql.Open")
@@ -171,8 +170,8 @@ func (s *Store) writeRow(c *connection, w *storage.Swap, now int64) (rows int64,
 // transaction holds the write lock for a few milliseconds at most.
 const purgeBatch = 200
 
-// Purge implements [storage.Purger]. A transaction of Purge handles at most 200 records, and waits for the write lock as long
-// as [Store.Migrate].
+// Purge implements [storage.Purger]. It deletes 200 records in a transaction, and waits for the write lock as long as
+// [Store.Migrate].
 func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, ctx.Err()
@@ -210,7 +209,7 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	return removed, nil
 }
 
-// List implements [storage.Lister]. It lists the keys in the order of their bytes.
+// List implements [storage.Lister], in the order of the bytes of keys.
 func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
 	if err := driver.BeginList(ctx, max); err != nil {
 		return nil, "", err

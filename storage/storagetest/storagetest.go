@@ -26,26 +26,25 @@ import (
 
 // Harness is a store to test, and the means to test it.
 type Harness struct {
-	// Store is the empty store to test.
+	// Store is the store to test. It is empty.
 	Store storage.Store
 
 	// Other is an empty store in the same database, with another table or prefix, which should begin with that of Store.
 	Other storage.Store
 
-	// Advance makes the time d pass for all records, and not more. It may advance the clock of the stores, or change all
-	// expiries: with "UPDATE ... SET expires_at = expires_at - d, purge_at = purge_at - d", or with PEXPIRE for each key,
-	// and DEL if less than d is left. It must not call Purge.
+	// Advance makes the time d pass for all records, and not more, without Purge. It may advance the clock of the stores, or
+	// change all expiries: with "UPDATE ... SET expires_at = expires_at - d, purge_at = purge_at - d", or with PEXPIRE for each
+	// key, and DEL if less than d is left.
 	Advance func(d time.Duration)
 
-	// Spoil gives a key a value that the database cannot read as a record, such as a list in Redis, so that it reports an
-	// error. nil skips the law about such keys.
+	// Spoil gives a key a value that is no record, such as a list in Redis, so that the store reports an error. nil skips the law
+	// about such keys.
 	Spoil func(key string)
 
-	// DropWrites makes the database drop every write of a key without an error, like a trigger. nil skips the laws about
-	// that.
+	// DropWrites makes the database drop every write of a key without an error, like a trigger. nil skips the laws about that.
 	DropWrites func(key string)
 
-	// Now returns the time of the store's own clock. It is called only before the first Advance. nil means time.Now.
+	// Now returns the time of the store's own clock, before the first Advance. nil means time.Now.
 	Now func() time.Time
 
 	// Slack is how much longer than its TTL a record may live.
@@ -68,12 +67,12 @@ func law(name, sentence string, check func(*subject)) Law {
 	return Law{Name: name, Sentence: sentence, check: check}
 }
 
-// Applies reports whether store has the interface that the law is about.
+// Applies reports whether store has the interface that the law needs.
 func (l Law) Applies(store storage.Store) bool {
 	return l.applies == nil || l.applies(store)
 }
 
-// Check tests the law on a new harness. The error has the Sentence and the violation.
+// Check tests the law on a new harness.
 func (l Law) Check(h Harness) error {
 	h.Timeout = cmp.Or(h.Timeout, 30*time.Second)
 	if h.Now == nil {
