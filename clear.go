@@ -16,7 +16,8 @@ import (
 )
 
 // Clear resets all keys of a rule, also those of earlier policies under its name. It returns the number of deleted records,
-// even with an error. If a key cannot be reset, Clear goes on with the others, unless the store is unavailable.
+// even with an error. If a key cannot be reset, Clear goes on with the others, unless the store is unavailable. An unknown name
+// is an error.
 //
 // Each record is deleted in its own write, so Clear may miss a key that is created meanwhile. It may not end if keys are
 // created faster than it deletes them, so give ctx a deadline. For other limiters see [Limiter.Reset]. On Redis, Clear scans

@@ -151,8 +151,8 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
 
-// ResetRule is Reset for one rule. It calls no functions of the other rules. If the rule does not apply to the input, it does
-// nothing.
+// ResetRule is Reset for one rule. It calls no functions of the other rules. An unknown name is an error. If the rule does not
+// apply to the input, ResetRule does nothing.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {
