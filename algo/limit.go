@@ -71,6 +71,8 @@ func ParseLimit(s string) (Limit, error) {
 	switch {
 	case err != nil && strings.TrimSpace(count) != count:
 		return fail("the count %q has white space beside it; write COUNT/PERIOD without spaces, for instance 100/m", count)
+	case err != nil && strings.Contains(count, "."):
+		return fail("the count %q is not a whole number; choose a longer period, such as 1/2s for 0.5/s", count)
 	case err != nil:
 		return fail("the count %q is not a whole number from 1 to 2^40 (1099511627776)", count)
 	case n < 1:

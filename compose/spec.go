@@ -189,9 +189,14 @@ var options = map[string]option{
 	"align": {values: "first or clock", set: func(s *settings, v string) bool {
 		return oneOf(&s.align, v, fixedwindow.AlignFirst, fixedwindow.AlignClock)
 	}},
-	"offset": {"a duration in whole microseconds, such as 15m or -1h30m", " (with align=clock)", func(s *settings, v string) bool {
+	"offset": {"a duration in whole microseconds, such as 15m, 4d or -1h30m", " (with align=clock)", func(s *settings, v string) bool {
 		var err error
-		s.offset, err = time.ParseDuration(v)
+		if s.offset, err = time.ParseDuration(v); strings.HasSuffix(v, "d") {
+			days, negative := strings.CutPrefix(v, "-")
+			if s.offset, err = parsePeriod(days); negative {
+				s.offset = -s.offset
+			}
+		}
 		return err == nil && s.offset%time.Microsecond == 0
 	}},
 	"slots": {values: fmt.Sprintf("a whole number of slots from 1 to %d", movingwindow.MaxSlots), set: func(s *settings, v string) bool {

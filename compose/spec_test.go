@@ -26,6 +26,8 @@ func TestStringIsTheShortestSpec(t *testing.T) {
 		{"fixedwindow 5/hour", "fixedwindow 5/h"},
 		{"tokenbucket 10/1s refill=continuous burst=10", "tokenbucket 10/s"},
 		{"fixedwindow 10/s offset=0s align=first", "fixedwindow 10/s"},
+		{"fixedwindow 10/7d align=clock offset=4d", "fixedwindow 10/7d align=clock offset=96h"},
+		{"fixedwindow 10/7d align=clock offset=-3d", "fixedwindow 10/7d align=clock offset=-72h"},
 		{"movingwindow 10/s trailing=weighted slots=1", "movingwindow 10/s"},
 		{"gcra " + strings.Repeat("0", 100) + "10/1." + strings.Repeat("0", 100) + "s", "gcra 10/s"},
 		{"inflight 20 ttl=1day", "inflight 20 ttl=24h"},

@@ -33,6 +33,8 @@
 //
 // In a Redis Cluster or a Ring, a call with several keys fails with [ErrCrossSlot], unless all keys have the same group. Set
 // sluice.Options.Group, for instance to the tenant. Requests then share a script only if they have the same group or key.
+// The same holds for every redis.ClusterClient. redis.NewUniversalClient also makes one for Sentinel, if RouteByLatency,
+// RouteRandomly or IsClusterMode is set.
 //
 // # Data loss
 //

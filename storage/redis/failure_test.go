@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/testing/servers"
@@ -308,4 +311,43 @@ func TestRefusedFirstWriteChangesNothing(t *testing.T) {
 		}
 		require.Empty(t, stored(t, direct, "a"))
 	}
+}
+
+// closedConn is a connection that the server has closed.
+type closedConn struct{ net.Conn }
+
+func (closedConn) Read([]byte) (int, error)    { return 0, io.EOF }
+func (closedConn) Write(b []byte) (int, error) { return len(b), nil }
+
+// A call asks a server that closes connections for the reason, and the server hangs. No call takes longer than its deadline,
+// although the dialer of go-redis ignores contexts with TLS.
+func TestNoCallWaitsForTheReasonBeyondItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := goredis.NewClient(&goredis.Options{
+			Addr: "127.0.0.1:1", // not a name, whose look-up would bind the resolver to the bubble
+			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= time.Second { // not that of the client
+					time.Sleep(5 * time.Second)
+				}
+				conn, _ := net.Pipe()
+				return closedConn{conn}, nil
+			},
+			MaxRetries: -1, DialTimeout: time.Minute,
+		})
+		defer client.Close()
+		s, err := redis.New(client, redis.Options{})
+		require.NoError(t, err)
+		requireInTime := func(timeout time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			began := time.Now()
+			_, _, err := s.Load(ctx, "k")
+			assert.ErrorIs(t, err, storage.ErrUnavailable)
+			assert.LessOrEqual(t, time.Since(began), timeout)
+		}
+		go requireInTime(time.Second)
+		time.Sleep(time.Millisecond)
+		requireInTime(20 * time.Millisecond) // it does not wait for the other call either
+		time.Sleep(time.Minute)
+	})
 }

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 const (
-	refusalTime = 250 * time.Millisecond // for the reply of a server to a new connection
+	refusalTime = 250 * time.Millisecond // how long a call waits for the reply of a server to a new connection
 	refusalKept = 10 * time.Second       // how long that reply is used for further errors
 	askingEvery = time.Second            // how often a server is asked that has not refused a connection
 )
@@ -23,10 +25,11 @@ const (
 // refusal is what a server last replied to a new connection, if it was an error. It is kept for a while, because a call whose
 // deadline has passed cannot ask.
 type refusal struct {
-	mu    sync.Mutex
-	addr  string
-	at    time.Time
-	reply string
+	asking sync.Mutex // is held while a call asks; the others do not wait, because their deadlines can be earlier
+	mu     sync.Mutex // guards the other fields
+	addr   string
+	at     time.Time
+	reply  string
 }
 
 // withRefusal adds the reason to err if the server closes connections because it has too many clients, or because of its
@@ -53,27 +56,38 @@ func (s *Store) withRefusal(ctx context.Context, name string, err error) error {
 
 // of returns the error that a server replies to a new connection, or "".
 func (r *refusal) of(ctx context.Context, o *redis.Options) string {
+	reply, isKnown := r.known(o.Addr)
+	if isKnown || ctx.Err() != nil || !r.asking.TryLock() {
+		return reply
+	}
+	defer r.asking.Unlock()
+	asking, cancel := context.WithTimeout(ctx, refusalTime)
+	defer cancel()
+	// With TLS, the dialer of go-redis ignores the context. An error means that no time is left.
+	reply, _ = driver.Detached(asking, func(ctx context.Context) (string, error) { return askRefusal(ctx, o), nil })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addr, r.at, r.reply = o.Addr, time.Now(), reply
+	return reply
+}
+
+// known returns what a server replied, unless that was too long ago.
+func (r *refusal) known(addr string) (reply string, isKnown bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := askingEvery
 	if r.reply != "" {
 		kept = refusalKept
 	}
-	if r.addr != o.Addr || time.Since(r.at) >= kept {
-		if ctx.Err() != nil {
-			return ""
-		}
-		r.reply = askRefusal(ctx, o)
-		r.addr, r.at = o.Addr, time.Now()
+	if r.addr != addr || time.Since(r.at) >= kept {
+		return "", false
 	}
-	return r.reply
+	return r.reply, true
 }
 
 // askRefusal connects to a server and returns the error that it replies, or "". A server that accepts the connection
 // replies to PING, perhaps that the client must send a password first.
 func askRefusal(ctx context.Context, o *redis.Options) string {
-	ctx, cancel := context.WithTimeout(ctx, refusalTime)
-	defer cancel()
 	conn, err := o.Dialer(ctx, o.Network, o.Addr)
 	if err != nil {
 		return ""
