@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
@@ -87,6 +88,29 @@ func TestConnectionToAReadOnlyServerIsReplaced(t *testing.T) {
 	s, _ := newStore(t, p)
 	exec(t, p, "SET default_transaction_read_only = on")
 	requireLimits(t, s)
+}
+
+// A replica refuses to write, and does not even read an unlogged table.
+func TestConnectionToAReplicaIsReplaced(t *testing.T) {
+	server := servers.Postgres(t)
+	p := newPoolAt(t, server.DSN()+"&pool_max_conns=1")
+	tables := []*postgres.Store{open(t, p, postgres.Options{}), open(t, p, postgres.Options{Table: "unlogged", Unlogged: true})}
+	exec(t, p, "COPY (SELECT) TO PROGRAM 'touch standby.signal'") // in the directory of the data
+	server.Stop()
+	require.NoError(t, server.Start())
+	p.Reset()
+	const pid = "SELECT pg_backend_pid()"
+	for _, s := range tables {
+		before := selected[int](t, p, pid)
+		b := requestEach("a")
+		s.Run(t.Context(), b)
+		requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+		require.NotEqual(t, before, selected[int](t, p, pid))
+	}
+	exec(t, p, "SELECT pg_promote()")
+	for _, s := range tables {
+		requireLimits(t, s)
+	}
 }
 
 // These errors are neither contention nor an outage, because a retry does not help.

@@ -65,7 +65,7 @@ func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...
 		case err == nil:
 			return all, nil
 		case unprepared || s.inTransaction() || !isPreparedElsewhere(err):
-			if conn, ok := db.(*pgxpool.Conn); ok && db != s.db && codeOf(err) == readOnly {
+			if conn, ok := db.(*pgxpool.Conn); ok && db != s.db && isReadOnly(err) {
 				_ = conn.Conn().Close(ctx) // the pool's next connection may reach the new primary
 			}
 			return nil, s.failure(db, err)
