@@ -49,8 +49,40 @@ func TestErrorCodesAreClassified(t *testing.T) {
 				s := storeOn(t, failingDB{&pgconn.PgError{Severity: "in any language", SeverityUnlocalized: c.severity, Code: code, Message: "no"}}, postgres.Options{})
 				_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
 				requireKinds(t, err, c.kinds...)
+				require.False(t, strings.HasSuffix(err.Error(), "; "), "a remedy that is empty")
 			})
 		}
+	}
+}
+
+// The connection is open, but a pooler between it and the server may have sent the statement on.
+func TestErrorThatMayBeAPoolersLeavesTheOutcomeUnknown(t *testing.T) {
+	p := newPool(t, "")
+	schema, _ := newObstacle(t, p, newTrigger("BEFORE INSERT", "RAISE EXCEPTION USING ERRCODE = 'XX000'"))
+	s := storeOn(t, p, postgres.Options{Schema: schema, Table: "t"})
+	_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
+	requireKinds(t, err, storage.ErrUnavailable)
+	b := requestEach("a")
+	s.Run(t.Context(), b)
+	requireKinds(t, b.Err, storage.ErrUnavailable)
+}
+
+// Another goroutine uses the connection, and then closes it. So pgx sends nothing.
+func TestConnectionThatCannotBeUsedSendsNothing(t *testing.T) {
+	pooled, err := newPool(t, "").Acquire(t.Context())
+	require.NoError(t, err)
+	conn := pooled.Hijack()
+	s := open(t, conn, postgres.Options{Table: fmt.Sprint("table_", tables.Add(1))})
+	for _, end := range []func(){
+		func() {
+			_, err := conn.Query(t.Context(), "SELECT 1")
+			require.NoError(t, err)
+		},
+		func() { require.NoError(t, conn.Close(t.Context())) },
+	} {
+		end()
+		_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
+		requireKinds(t, err, storage.ErrUnavailable, storage.ErrNotApplied)
 	}
 }
 
