@@ -338,3 +338,25 @@ func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// As with swaps, the second batch has locked "z", which did not exist when the first one began.
+func TestBatchesThatCreateKeysDoNotDeadlock(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	holder := begin(t, p)
+	swap(t, storeIn(t, holder, table), creating("m"))
+	var running sync.WaitGroup
+	first, second := requestEach("a", "m", "z"), requestEach("a", "z")
+	running.Go(func() { s.Run(context.Background(), first) })
+	waitForLocks(t, p, "sluice_decide", 1)
+	other := begin(t, p)
+	spend(t, other, table, "z", 1)
+	require.NoError(t, other.Commit(t.Context()))
+	running.Go(func() { s.Run(context.Background(), second) })
+	waitForLocks(t, p, "sluice_decide", 2)
+	require.NoError(t, holder.Rollback(t.Context()))
+	running.Wait()
+	for _, b := range []*driver.Batch{first, second} {
+		require.NoError(t, errors.Join(append(b.KeyErr, b.Err)...))
+	}
+}
