@@ -93,9 +93,9 @@ func classify(err error) error {
 	case isPreparedElsewhere(err): // a retry does not help
 	case !errors.As(err, &e), len(e.Code) != 5 || hasPrefix(e.Code, pooler), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
-	case isUndone(e, createdMarker):
+	case strings.Contains(e.Message, createdMarker):
 		return fmt.Errorf("%w (%s)", errCreated, e.Message)
-	case isUndone(e, unwrittenMarker):
+	case strings.Contains(e.Message, unwrittenMarker):
 		return storage.NotApplied(errUnwritten)
 	case slices.Contains(contention, e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)
@@ -103,12 +103,6 @@ func classify(err error) error {
 		return storage.NotApplied(unavailable)
 	}
 	return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
-}
-
-// isUndone reports whether a statement has undone itself with an invalid_text_representation, or the function for
-// decisions with a raise_exception.
-func isUndone(e *pgconn.PgError, marker string) bool {
-	return (e.Code == "22P02" || e.Code == "P0001") && strings.Contains(e.Message, marker)
 }
 
 // withAdvice adds the remedy, if there is one.

@@ -147,6 +147,16 @@ func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	}
 }
 
+// Other transactions create one key after another. So the next attempt may succeed.
+func TestRunWithManyKeysThatAreCreatedMeanwhile(t *testing.T) {
+	p := newPool(t, "")
+	exec(t, p, "CREATE SEQUENCE created")
+	schema, _ := newObstacle(t, p, newTrigger("BEFORE INSERT", "RAISE EXCEPTION 'sluice: created meanwhile: %', nextval('public.created')"))
+	b := requestEach("a", "b")
+	storeOn(t, p, postgres.Options{Schema: schema, Table: "t"}).Run(t.Context(), b)
+	requireKinds(t, b.Err, storage.ErrContended, storage.ErrNotApplied)
+}
+
 // Only the requests that use the locked key fail. The statement_timeout of the session can be shorter than the lock timeout of a batch.
 func TestRunWithALockedKey(t *testing.T) {
 	for settings, lockTimeout := range map[string]time.Duration{"": time.Millisecond, "&statement_timeout=500": time.Minute} {
@@ -191,6 +201,29 @@ func TestRunWithALockedKey(t *testing.T) {
 		require.NoError(t, holder.Rollback(t.Context()))
 		run(t, s, all)
 		require.Equal(t, []int{1, 0, 0}, appliedOf(all))
+	}
+}
+
+// If the deadline is near, a batch waits for a lock for a third of the time. Then it sends its parts, unless it has only one.
+func TestLockedKeyLeavesTimeForTheOthers(t *testing.T) {
+	direct, table := newStore(t, newPool(t, ""))
+	run(t, direct, requestEach("a"))
+	exec(t, begin(t, newPool(t, "")), "SELECT FROM "+table+" FOR UPDATE")
+	through, proxy := newCountedPool(t, "&default_query_exec_mode=exec")
+	s := storeOn(t, through, postgres.Options{Table: table})
+	s.SetLockTimeout(time.Minute)
+	for _, keys := range [][]string{{"a"}, {"a", "b", "c"}} {
+		const timeout = 3 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		proxy.Plan()
+		began, b := time.Now(), requestEach(keys...)
+		s.Run(ctx, b)
+		require.NoError(t, b.Err)
+		require.Less(t, time.Since(began), timeout/3+slack)
+		requireKinds(t, b.KeyErr[0], storage.ErrContended, storage.ErrNotApplied)
+		require.NoError(t, errors.Join(b.KeyErr[1:]...))
+		require.Equal(t, map[int]int{1: 1, 3: 4}[len(keys)], proxy.Exchanges())
 	}
 }
 
