@@ -32,8 +32,9 @@ var (
 	waited = []string{"55P03", "57014", "25P04"}
 	// contention also has the codes of a serialization failure and a deadlock.
 	contention = append([]string{"40001", "40P01"}, waited...)
-	// outage has the classes of insufficient resources and operator intervention.
-	outage = []string{"53", "57"}
+	// outage has the classes of insufficient resources and operator intervention, and the code of a server that stops to write
+	// before transaction IDs wrap around.
+	outage = []string{"53", "57", "54000"}
 	// pooler has the classes of errors that may be those of a pooler. PgBouncer and Odyssey use class
 	// 08, connection exceptions. PgCat uses class 58, system errors, and Supavisor XX, internal errors.
 	pooler = []string{"08", "58", "XX"}

@@ -40,7 +40,7 @@ func TestErrorCodesAreClassified(t *testing.T) {
 	}{
 		{"PANIC", []string{"53100"}, []error{storage.ErrUnavailable}},
 		{"FATAL", []string{"08P01", "08006", "08007", "58000", "XX000", "", "5", "40003"}, []error{storage.ErrUnavailable}},
-		{"FATAL", []string{"53300", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
+		{"FATAL", []string{"53300", "54000", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
 		{"FATAL", []string{"40001", "40P01", "55P03", "57014", "25P04"}, []error{storage.ErrContended, storage.ErrNotApplied}},
 		{"FATAL", []string{"42P01", "42501", "23514"}, []error{storage.ErrNotApplied}},
 	} {
