@@ -166,6 +166,7 @@ func TestRunWithALockedKey(t *testing.T) {
 		run(t, s, requestEach("a", "b", "c"))
 		holder := begin(t, p)
 		spend(t, holder, table, "b", 1)
+		spend(t, holder, table, "y", 1)
 		_, program := twoAnHour()
 		request := func(keys ...int) (r driver.Request) {
 			for _, key := range keys {
@@ -186,6 +187,7 @@ func TestRunWithALockedKey(t *testing.T) {
 			{shared, []bool{true, true, false, false, false}, []int{0, 0, 1, 1, 0}},
 			{alone, []bool{true}, []int{0}},
 			{all, []bool{true, true, true}, []int{0, 0, 0}},
+			{requestEach("b", "z", "y"), []bool{true, false, true}, []int{0, 1, 0}},
 		} {
 			s.Run(t.Context(), c.batch)
 			require.NoError(t, c.batch.Err)

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -109,6 +110,17 @@ func TestConcurrentMigrationsSucceed(t *testing.T) {
 	}
 }
 
+func TestMigrateThatWaitsSaysForWhat(t *testing.T) {
+	p := newPool(t, "&lock_timeout=10")
+	s, table := newStore(t, p)
+	exec(t, begin(t, p), "LOCK TABLE "+table)
+	ctx, cancel := context.WithTimeout(t.Context(), slack)
+	defer cancel()
+	err := s.Migrate(ctx)
+	requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
+	require.Error(t, ctx.Err())
+}
+
 // The role has no right to create functions, so Migrate fails. The caller's transaction stays usable.
 // The table and the functions are in a schema that is not the first one.
 func TestFunctionsAreInTheSchemaOfTheTable(t *testing.T) {
@@ -205,6 +217,8 @@ func TestStoreWithoutFunctions(t *testing.T) {
 	without := open(t, p, postgres.Options{Schema: schema, Table: "limits", NoFunctions: true})
 	_, program := twoAnHour()
 	require.False(t, without.Runs(program))
+	require.False(t, storeIn(t, begin(t, p), "limits").Runs(program), "in a transaction")
+	require.Equal(t, "p", selected[string](t, p, "SELECT relpersistence::text FROM pg_class WHERE oid = $1::text::regclass", schema+".limits"), "permanent")
 	require.NotContains(t, without.Schema(), "FUNCTION")
 	b := requestEach("a")
 	without.Run(t.Context(), b)
