@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,11 +40,14 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	}()
 	err = use(c)
 	succeeded = err == nil
-	if e := (sqlite3.Error{}); errors.As(err, &e) && e.Code == sqlite3.ErrReadonly {
-		c.discard() // the file may be writable for a new connection, or be another one
+	if e := (sqlite3.Error{}); errors.As(err, &e) && slices.Contains(badFile, e.Code) {
+		c.discard()
 	}
 	return wrap(err)
 }
+
+// badFile has the errors of a file that may be another one, whole or writable for a new connection.
+var badFile = []sqlite3.ErrNo{sqlite3.ErrReadonly, sqlite3.ErrIoErr, sqlite3.ErrCorrupt, sqlite3.ErrNotADB}
 
 // take returns the kept connection, or else a connection of the pool.
 func (s *Store) take(ctx context.Context) (*connection, error) {

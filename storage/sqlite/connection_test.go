@@ -110,7 +110,7 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 		"ROLLBACK failed after BEGIN did":     {fail: failing(failed, "BEGIN", "ROLLBACK"), err: failed, notApplied: true},
 		"busy_timeout cannot be read":         {fail: failing(failed, "PRAGMA busy_timeout"), err: failed, notApplied: true, reused: true},
 		"busy_timeout cannot be set":          {fail: failing(failed, "PRAGMA busy_timeout = 0"), err: failed, notApplied: true, reused: true},
-		"BEGIN failed":                        {fail: failing(diskError, "BEGIN"), err: storage.ErrUnavailable, notApplied: true, reused: true},
+		"BEGIN failed":                        {fail: failing(diskError, "BEGIN"), err: storage.ErrUnavailable, notApplied: true},
 		"SELECT failed":                       {fail: failing(failed, "SELECT"), err: failed, notApplied: true, reused: true},
 		"COMMIT failed":                       {fail: failing(failed, "COMMIT"), err: failed, reused: true},
 		"an error after BEGIN":                {failed: failing(failed, "BEGIN"), err: failed, notApplied: true, reused: true},
@@ -149,6 +149,35 @@ func TestReadOnlyConnectionIsClosed(t *testing.T) {
 	require.ErrorIs(t, s.Transact(t.Context(), nil, adding("a")), storage.ErrUnavailable)
 	add(t, s, "a")
 	require.Equal(t, []uint64{1}, numbers(t, replaced, "a"))
+}
+
+// A connection keeps a file open that has been replaced, and remembers the size of a file that was damaged.
+func TestConnectionToADamagedFileIsClosed(t *testing.T) {
+	for name, replace := range map[string]func(from, to string) error{
+		"renamed": os.Rename,
+		"copied": func(from, to string) error {
+			content, err := os.ReadFile(from)
+			return errors.Join(err, os.WriteFile(to, content, 0o644))
+		},
+	} {
+		for _, damage := range []func(content []byte) []byte{
+			func(content []byte) []byte { return content[:4096] }, // a page
+			func(content []byte) []byte { return slices.Repeat([]byte("no database"), len(content)) },
+		} {
+			s, _, dsn := newStore(t, journal)
+			add(t, s, "a")
+			file, _, _ := strings.Cut(strings.TrimPrefix(dsn, "file:"), "?")
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file+".backup", content, 0o644))
+			require.NoError(t, os.WriteFile(file, damage(content), 0o644))
+			require.Error(t, s.Transact(t.Context(), nil, adding("a")), name)
+			require.NoError(t, replace(file+".backup", file))
+			_ = s.Transact(t.Context(), nil, adding("b"))
+			add(t, s, "a")
+			require.Equal(t, []uint64{2}, numbers(t, s, "a"))
+		}
+	}
 }
 
 func TestErrorsOfTheDiskAreOutages(t *testing.T) {
