@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -232,6 +233,26 @@ func TestErrorNamesABusyPool(t *testing.T) {
 	storeOn(t, p, postgres.Options{}).Run(ctx, b)
 	requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
 	require.ErrorContains(t, b.Err, "from the pool")
+}
+
+// The round trip goes on without its caller, but it must not send what its caller knows as not applied. The next call gets the
+// connection after it.
+func TestCallThatGotNoConnectionSendsNothing(t *testing.T) {
+	p := newPool(t, "&pool_max_conns=1")
+	s, _ := newStore(t, p)
+	busy := begin(t, p)
+	b := requestEach("b")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var group sync.WaitGroup
+	group.Go(func() { s.Run(ctx, b) })
+	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
+	group.Wait()
+	for _, err := range []error{err, b.Err} {
+		requireKinds(t, err, storage.ErrUnavailable, storage.ErrNotApplied)
+	}
+	require.NoError(t, busy.Rollback(t.Context()))
+	require.Empty(t, existing(t, s, "a", "b"))
 }
 
 // A server that refuses a connection says why. Every error contains that. The limiter keeps it.
