@@ -214,6 +214,17 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 	require.Equal(t, 3, removed)
 }
 
+// SQLite cannot rename an index, so the one of a renamed table keeps its name.
+func TestMigrateReportsTheIndexOfARenamedTable(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	mustExec(t, db, "ALTER TABLE sluice_states RENAME TO former")
+	require.ErrorContains(t, s.Migrate(t.Context()), "sqlite: drop the index sluice_states_purge_at, which is on another table or column: ")
+	mustExec(t, db, "DROP INDEX sluice_states_purge_at")
+	require.NoError(t, s.Migrate(t.Context()))
+	_, err := s.Purge(t.Context(), 10)
+	require.NoError(t, err)
+}
+
 // Purge reports that expired records are left, with the number of those that it removed.
 func TestTriggerThatDropsAPurgeIsAnError(t *testing.T) {
 	for trigger, removable := range map[string]int{
