@@ -78,6 +78,24 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 	requireKinds(t, err, storage.ErrNotApplied)
 }
 
+// A table that was renamed keeps the name of its index. Without an index, Purge would scan the new table.
+func TestMigrateReportsTheIndexOfARenamedTable(t *testing.T) {
+	p := newPool(t, "")
+	o := postgres.Options{Schema: newSchema(t, p), Table: "limits"}
+	s := open(t, p, o)
+	exec(t, p, "ALTER TABLE "+o.Schema+".limits RENAME TO former")
+	ctx, cancel := context.WithTimeout(t.Context(), slack)
+	defer cancel()
+	for _, db := range []postgres.DB{begin(t, p), p} {
+		err := storeOn(t, db, o).Migrate(ctx)
+		require.ErrorContains(t, err, `the index "limits_purge_at" is on another table or column; rename it`)
+		requireKinds(t, err, storage.ErrNotApplied)
+	}
+	exec(t, p, "ALTER INDEX "+o.Schema+".limits_purge_at RENAME TO former_purge_at")
+	require.NoError(t, s.Migrate(t.Context()))
+	require.Equal(t, 1, selected[int](t, p, "SELECT count(*) FROM pg_indexes WHERE schemaname = $1 AND tablename = 'limits' AND indexdef LIKE '%(purge_at)'", o.Schema))
+}
+
 // Processes that start at the same time create the table and the functions once. Processes with other
 // programs create other functions. With a short lock_timeout, the server does not let them wait for each other.
 func TestConcurrentMigrationsSucceed(t *testing.T) {
