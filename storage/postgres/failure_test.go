@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -53,6 +54,27 @@ func TestErrorCodesAreClassified(t *testing.T) {
 				require.False(t, strings.HasSuffix(err.Error(), "; "), "a remedy that is empty")
 			})
 		}
+	}
+}
+
+func TestCallsWithoutKeysNeedNoServer(t *testing.T) {
+	s := storeOn(t, failingDB{errors.New("unused")}, postgres.Options{})
+	_, _, err := s.Load(t.Context())
+	require.NoError(t, err)
+	_, swapped, err := s.CompareAndSwap(t.Context())
+	require.NoError(t, err)
+	require.True(t, swapped)
+}
+
+// A swap that may need a savepoint cannot begin one.
+func TestTransactionThatHasFailedAppliesNothing(t *testing.T) {
+	tx := begin(t, newPool(t, ""))
+	_, err := tx.Exec(t.Context(), "SELECT 1/0")
+	require.Error(t, err)
+	for _, keys := range [][]string{{"a"}, {"a", "b"}} {
+		_, _, err := storeIn(t, tx, "any").CompareAndSwap(t.Context(), creating(keys...)...)
+		requireKinds(t, err, storage.ErrNotApplied)
+		require.ErrorContains(t, err, "the transaction has failed")
 	}
 }
 

@@ -264,6 +264,19 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 	}
 }
 
+// The limiter sends the swap again if there is time.
+func TestContentionIsReportedAtOnce(t *testing.T) {
+	p := newPool(t, "&lock_timeout=10")
+	s, table := newStore(t, p)
+	swap(t, s, creating("a"))
+	exec(t, begin(t, p), "SELECT FROM "+table+" FOR UPDATE")
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+	defer cancel()
+	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
+	requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
+	require.NoError(t, ctx.Err())
+}
+
 // The server does not answer. The call ends at its deadline, and the next call gets another connection.
 func TestRunEndsAtItsDeadline(t *testing.T) {
 	_, table := newStore(t, newPool(t, ""))
