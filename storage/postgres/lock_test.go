@@ -147,6 +147,19 @@ func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	}
 }
 
+// The state of an expired record is in the table until it is written again.
+func TestRunFindsNoExpiredRecord(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	run(t, s, requestEach("a", "b"), requestEach("a", "b"))
+	exec(t, p, "UPDATE "+table+" SET expires_at = '2001-01-01' WHERE key = 'a'")
+	b := requestEach("a", "b", "c")
+	run(t, s, b)
+	require.Equal(t, []int{1, 0, 1}, appliedOf(b))
+	require.Equal(t, storage.Record{}, b.Found[0])
+	require.Equal(t, storage.Record{}, b.Found[2])
+}
+
 // Other transactions create one key after another. So the next attempt may succeed.
 func TestRunWithManyKeysThatAreCreatedMeanwhile(t *testing.T) {
 	p := newPool(t, "")
@@ -249,6 +262,12 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 		return err
 	})
 	require.Equal(t, "1min", selected[string](t, own, "SHOW lock_timeout"))
+	within(t, 1500*time.Millisecond, func(ctx context.Context) error {
+		busy := begin(t, own)
+		time.AfterFunc(slack/2, func() { _ = busy.Rollback(context.Background()) }) // until then there is no connection
+		_, _, err := waiter.CompareAndSwap(ctx, creating("a")...)
+		return err
+	})
 
 	exec(t, holder, "LOCK TABLE "+table)
 	for _, batch := range []func() *driver.Batch{
