@@ -95,7 +95,7 @@ func failing(err error, prefixes ...string) func(string) error {
 
 // A driver that wraps go-sqlite3 may also return an error after SQLite has executed the statement.
 func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
-	failed, diskError := errors.New("failed"), sqlite3.Error{Code: sqlite3.ErrIoErr}
+	failed, diskError, full := errors.New("failed"), sqlite3.Error{Code: sqlite3.ErrIoErr}, sqlite3.Error{Code: sqlite3.ErrFull}
 	for name, test := range map[string]struct {
 		fail               func(text string) error
 		failed             func(text string) error
@@ -113,6 +113,7 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 		"BEGIN failed":                        {fail: failing(diskError, "BEGIN"), err: storage.ErrUnavailable, notApplied: true},
 		"SELECT failed":                       {fail: failing(failed, "SELECT"), err: failed, notApplied: true, reused: true},
 		"COMMIT failed":                       {fail: failing(failed, "COMMIT"), err: failed, reused: true},
+		"the disk is full":                    {fail: failing(full, "COMMIT"), err: storage.ErrUnavailable, notApplied: true, reused: true},
 		"an error after BEGIN":                {failed: failing(failed, "BEGIN"), err: failed, notApplied: true, reused: true},
 		"an error after INSERT":               {failed: failing(failed, "INSERT"), err: failed, notApplied: true, reused: true},
 		"an error after COMMIT":               {failed: failing(failed, "COMMIT"), err: failed, stored: true, reused: true},
