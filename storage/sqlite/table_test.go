@@ -46,7 +46,8 @@ func TestMissingTableNeedsMigrate(t *testing.T) {
 	require.ErrorIs(t, swapErr, storage.ErrNotApplied)
 	_, _, loadErr := s.Load(t.Context(), "a")
 	_, purgeErr := s.Purge(t.Context(), 1)
-	for _, err := range []error{swapErr, loadErr, purgeErr} {
+	_, _, listErr := s.List(t.Context(), "", "", 1)
+	for _, err := range []error{swapErr, loadErr, purgeErr, listErr} {
 		require.ErrorContains(t, err, "sqlite: no such table: sluice_states; call Store.Migrate first")
 		require.ErrorAs(t, err, new(sqlite3.Error))
 		require.NotErrorIs(t, err, storage.ErrUnavailable)
