@@ -372,6 +372,19 @@ func requireEnded(t *testing.T, err error, code string) {
 	requireKinds(t, err, storage.ErrNotApplied)
 }
 
+// A lock timeout would apply to all later statements of the transaction.
+func TestTransactionKeepsItsLockTimeout(t *testing.T) {
+	p := newPool(t, "")
+	_, table := newStore(t, p)
+	tx := begin(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+	defer cancel()
+	_, swapped, err := storeIn(t, tx, table).CompareAndSwap(ctx, creating("a", "b")...)
+	require.NoError(t, err)
+	require.True(t, swapped)
+	require.Equal(t, "0", selected[string](t, tx, "SHOW lock_timeout"))
+}
+
 // At a higher isolation level, a transaction cannot write rows that others wrote after its first statement.
 func TestSerializationFailureEndsTheTransaction(t *testing.T) {
 	p := newPool(t, "")

@@ -55,6 +55,7 @@ func TestSwapAndBatchAreOneRoundTripEach(t *testing.T) {
 				{"the first", creating("first"), first, true},
 				{"a creation", creating("one"), 1, true},
 				{"a conflict", creating("one"), 1, false},
+				{"a conflict, and a key that no record has", creating("one", "absent"), 1, false},
 				{"two keys", two, 1, true},
 				{"two keys, again", updating(two), 1, true},
 				{"a conflict of two keys", updating(two), 1, false},
