@@ -109,7 +109,9 @@ func wrap(err error) error {
 
 // isBusy reports whether the database was locked by another connection of any process. ErrProtocol
 // means that others took the lock first too often.
-func isBusy(err error) bool { return hasCode(err, sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrProtocol) }
+func isBusy(err error) bool {
+	return hasCode(err, sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrProtocol)
+}
 
 // hasCode reports whether err is an error of SQLite with one of the codes.
 func hasCode(err error, codes ...sqlite3.ErrNo) bool {
