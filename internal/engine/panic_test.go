@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
@@ -108,5 +109,22 @@ func TestGoexitOfAnEvaluatorEndsOnlyItsCall(t *testing.T) {
 		require.Nil(b, exits.panicked)
 		b.store.remove("k") // the server has stored it
 		b.allowed(b.decide(newCall(counter(1), "k")))
+	})
+}
+
+// Without a commit nothing is stored. So the requests before and after the one that exits can be repeated.
+func TestGoexitInATransactionLosesNoReply(t *testing.T) {
+	coldAndWarm(t, []way{inTransaction}, engine.Options{}, func(b *fixture) {
+		b.store.put("i", "xx")
+		b.store.put("j", "xx")
+		exits := newCall(counter(9), "k")
+		exits.before = func() error { runtime.Goexit(); return nil }
+		before, after := newCallOf(driver.Refund, counter(9), "i"), newCallOf(driver.Reset, nil, "j")
+		b.inOneBatch(before, exits, after)
+		require.True(b, exits.returned)
+		b.allowed(before)
+		b.allowed(after)
+		require.Equal(b, "x", b.store.state("i"))
+		require.Empty(b, b.store.state("j"))
 	})
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+// errUncommitted is errInterrupted in a transaction: without a commit nothing is stored.
+var errUncommitted = storage.NotApplied(errInterrupted)
+
 // transact decides requests in one transaction.
 func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 	e := q.engine
@@ -17,6 +20,7 @@ func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 	evaluated := make([]error, len(attempts))
 	var at time.Time // of all decisions
 	for i, a := range attempts {
+		a.err = errUncommitted
 		all[i] = driver.Update{Items: a.Items, Decide: func(now time.Time) bool {
 			at, evaluated[i] = now, a.inTransaction(now)
 			return evaluated[i] == nil
@@ -45,7 +49,7 @@ func (q *queue) transact(ctx context.Context, attempts []*attempt) {
 // the states for the denial cache, which reads them after the transaction.
 func (a *attempt) inTransaction(now time.Time) error {
 	_, err := a.evaluate(now, false)
-	a.err = errInterrupted // until the commit
+	a.err = errUncommitted // until the commit
 	if _, denied := a.Evaluator.Denied(); denied {
 		for i := range a.Items {
 			a.Items[i].Found = cloneRecord(a.Items[i].Found)

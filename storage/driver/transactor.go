@@ -18,7 +18,8 @@ type Transactor interface {
 	// By that clock, a record expires one TTL after its write or the time of the decision, whichever is later. Each written
 	// record gets a new version.
 	//
-	// An error applies to all updates. They may have been stored, unless it wraps ErrNotApplied.
+	// An error applies to all updates. They may have been stored, unless it wraps ErrNotApplied. If a Decide calls
+	// runtime.Goexit, a store that several processes share stores none of them.
 	Transact(ctx context.Context, clock func() time.Time, updates ...*Update) error
 }
 

@@ -109,14 +109,20 @@ BEGIN
 	changed := cardinality(array_remove(expiries, NULL));
 
 	IF changed > 0 THEN
-		WITH _sluice_written AS (
+		WITH _sluice_changed AS (
+			SELECT u.key, u.state, u.expiry, u.stored IS NULL AS absent FROM unnest(keys, nexts, expiries, stored) AS u (key, state, expiry, stored) WHERE u.expiry IS NOT NULL
+		), _sluice_created AS (
+			INSERT INTO SCHEMA.TABLE (key, version, state, expires_at, purge_at)
+			SELECT c.key, batch, c.state, c.expiry, c.expiry FROM _sluice_changed AS c WHERE c.absent
+			ON CONFLICT (key) DO NOTHING RETURNING key, version, state, expires_at
+		), _sluice_replaced AS (
 			INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at)
-			SELECT u.key, batch, u.state, u.expiry, u.expiry FROM unnest(keys, nexts, expiries) AS u (key, state, expiry) WHERE u.expiry IS NOT NULL
+			SELECT c.key, batch, c.state, c.expiry, c.expiry FROM _sluice_changed AS c WHERE NOT c.absent
 			ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
-				purge_at = least(t.purge_at, excluded.purge_at) WHERE stored[array_position(keys, t.key)] IS NOT NULL
+				purge_at = least(t.purge_at, excluded.purge_at)
 			RETURNING t.key, t.version, t.state, t.expires_at
 		)
-		SELECT count(*) INTO written FROM _sluice_written AS w
+		SELECT count(*) INTO written FROM (SELECT * FROM _sluice_created UNION ALL SELECT * FROM _sluice_replaced) AS w
 			WHERE w.version = batch AND w.state = nexts[array_position(keys, w.key)] AND w.expires_at = expiries[array_position(keys, w.key)];
 		IF written < changed THEN
 			RAISE EXCEPTION 'sluice: created meanwhile: %', num_nulls(VARIADIC stored);

@@ -70,6 +70,9 @@ func newObstacle(t *testing.T, p *pgxpool.Pool, obstacle string) (schema string,
 	return schema, newPoolAt(t, newRole(t, p, schema))
 }
 
+// remedy matches an error that names a trigger, a rule or a policy.
+const remedy = "; check whether the table has a trigger|row-level security|INSERT or UPDATE rules|INSERT RETURNING"
+
 // A write is done as requested, or it fails and changes nothing. A retry does not help.
 func TestTableThatDropsOrChangesRowsFailsTheWrite(t *testing.T) {
 	for name, obstacle := range map[string]string{
@@ -97,6 +100,7 @@ func TestTableThatDropsOrChangesRowsFailsTheWrite(t *testing.T) {
 					if err != nil {
 						refused++
 						requireKinds(t, err, storage.ErrNotApplied)
+						require.Regexp(t, remedy, err.Error())
 						require.Equal(t, before, selected[string](t, p, content+schema+".t AS t"), what)
 						continue
 					}
@@ -108,6 +112,10 @@ func TestTableThatDropsOrChangesRowsFailsTheWrite(t *testing.T) {
 				}
 			}
 			require.NotZero(t, refused)
+
+			_, err := swaps(7)(t, storeOn(t, begin(t, limited), postgres.Options{Schema: schema, Table: "t"}), "old b", "old a", "new b", "new a")
+			requireKinds(t, err, storage.ErrNotApplied)
+			require.Regexp(t, remedy, err.Error())
 		})
 	}
 }

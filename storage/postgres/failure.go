@@ -26,17 +26,15 @@ var (
 	errUnpurged = errors.New("postgres: expired records were not removed; " + tableAdvice)
 )
 
-// readOnly is the code of a read-only server such as a replica.
-const readOnly = "25006"
-
 var (
 	// waited has the codes of a lock that was not free in time: NOWAIT or lock_timeout, statement_timeout, and
 	// transaction_timeout.
 	waited = []string{"55P03", "57014", "25P04"}
 	// contention also has the codes of a serialization failure and a deadlock.
 	contention = append([]string{"40001", "40P01"}, waited...)
-	// outage has the classes of insufficient resources and operator intervention, and readOnly.
-	outage = []string{"53", "57", readOnly}
+	// outage has the classes of insufficient resources and operator intervention, and the code of a server that stops to write
+	// before transaction IDs wrap around.
+	outage = []string{"53", "57", "54000"}
 	// pooler has the classes of errors that may be those of a pooler. PgBouncer and Odyssey use class
 	// 08, connection exceptions. PgCat uses class 58, system errors, and Supavisor XX, internal errors.
 	pooler = []string{"08", "58", "XX"}
@@ -65,6 +63,13 @@ func isPreparedElsewhere(err error) bool {
 	return errors.As(err, &e) && (e.Code == "42P05" || e.Code == "26000" || e.Code == "08P01" && e.Routine == "exec_bind_message")
 }
 
+// isReadOnly reports whether a read-only server such as a replica refused a statement. A replica does not even read an unlogged
+// table: then it fails in get_relation_info.
+func isReadOnly(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "25006" || e.Code == "0A000" && e.Routine == "get_relation_info")
+}
+
 // codeOf returns the code of an error of the server, or "".
 func codeOf(err error) string {
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
@@ -89,22 +94,16 @@ func classify(err error) error {
 	case isPreparedElsewhere(err): // a retry does not help
 	case !errors.As(err, &e), len(e.Code) != 5 || hasPrefix(e.Code, pooler), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
-	case isUndone(e, createdMarker):
+	case strings.Contains(e.Message, createdMarker):
 		return fmt.Errorf("%w (%s)", errCreated, e.Message)
-	case isUndone(e, unwrittenMarker):
+	case strings.Contains(e.Message, unwrittenMarker):
 		return storage.NotApplied(errUnwritten)
 	case slices.Contains(contention, e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)
-	case hasPrefix(e.Code, outage):
+	case hasPrefix(e.Code, outage), isReadOnly(err):
 		return storage.NotApplied(unavailable)
 	}
 	return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
-}
-
-// isUndone reports whether a statement has undone itself with an invalid_text_representation, or the function for
-// decisions with a raise_exception.
-func isUndone(e *pgconn.PgError, marker string) bool {
-	return (e.Code == "22P02" || e.Code == "P0001") && strings.Contains(e.Message, marker)
 }
 
 // withAdvice adds the remedy, if there is one.

@@ -2,9 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
@@ -39,7 +42,7 @@ func TestErrorCodesAreClassified(t *testing.T) {
 	}{
 		{"PANIC", []string{"53100"}, []error{storage.ErrUnavailable}},
 		{"FATAL", []string{"08P01", "08006", "08007", "58000", "XX000", "", "5", "40003"}, []error{storage.ErrUnavailable}},
-		{"FATAL", []string{"53300", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
+		{"FATAL", []string{"53300", "54000", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
 		{"FATAL", []string{"40001", "40P01", "55P03", "57014", "25P04"}, []error{storage.ErrContended, storage.ErrNotApplied}},
 		{"FATAL", []string{"42P01", "42501", "23514"}, []error{storage.ErrNotApplied}},
 	} {
@@ -48,8 +51,61 @@ func TestErrorCodesAreClassified(t *testing.T) {
 				s := storeOn(t, failingDB{&pgconn.PgError{Severity: "in any language", SeverityUnlocalized: c.severity, Code: code, Message: "no"}}, postgres.Options{})
 				_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
 				requireKinds(t, err, c.kinds...)
+				require.False(t, strings.HasSuffix(err.Error(), "; "), "a remedy that is empty")
 			})
 		}
+	}
+}
+
+func TestCallsWithoutKeysNeedNoServer(t *testing.T) {
+	s := storeOn(t, failingDB{errors.New("unused")}, postgres.Options{})
+	_, _, err := s.Load(t.Context())
+	require.NoError(t, err)
+	_, swapped, err := s.CompareAndSwap(t.Context())
+	require.NoError(t, err)
+	require.True(t, swapped)
+}
+
+// A swap that may need a savepoint cannot begin one.
+func TestTransactionThatHasFailedAppliesNothing(t *testing.T) {
+	tx := begin(t, newPool(t, ""))
+	_, err := tx.Exec(t.Context(), "SELECT 1/0")
+	require.Error(t, err)
+	for _, keys := range [][]string{{"a"}, {"a", "b"}} {
+		_, _, err := storeIn(t, tx, "any").CompareAndSwap(t.Context(), creating(keys...)...)
+		requireKinds(t, err, storage.ErrNotApplied)
+		require.ErrorContains(t, err, "the transaction has failed")
+	}
+}
+
+// The connection is open, but a pooler between it and the server may have sent the statement on.
+func TestErrorThatMayBeAPoolersLeavesTheOutcomeUnknown(t *testing.T) {
+	p := newPool(t, "")
+	schema, _ := newObstacle(t, p, newTrigger("BEFORE INSERT", "RAISE EXCEPTION USING ERRCODE = 'XX000'"))
+	s := storeOn(t, p, postgres.Options{Schema: schema, Table: "t"})
+	_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
+	requireKinds(t, err, storage.ErrUnavailable)
+	b := requestEach("a")
+	s.Run(t.Context(), b)
+	requireKinds(t, b.Err, storage.ErrUnavailable)
+}
+
+// Another goroutine uses the connection, and then closes it. So pgx sends nothing.
+func TestConnectionThatCannotBeUsedSendsNothing(t *testing.T) {
+	pooled, err := newPool(t, "").Acquire(t.Context())
+	require.NoError(t, err)
+	conn := pooled.Hijack()
+	s := open(t, conn, postgres.Options{Table: fmt.Sprint("table_", tables.Add(1))})
+	for _, end := range []func(){
+		func() {
+			_, err := conn.Query(t.Context(), "SELECT 1")
+			require.NoError(t, err)
+		},
+		func() { require.NoError(t, conn.Close(t.Context())) },
+	} {
+		end()
+		_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
+		requireKinds(t, err, storage.ErrUnavailable, storage.ErrNotApplied)
 	}
 }
 
@@ -87,6 +143,29 @@ func TestConnectionToAReadOnlyServerIsReplaced(t *testing.T) {
 	s, _ := newStore(t, p)
 	exec(t, p, "SET default_transaction_read_only = on")
 	requireLimits(t, s)
+}
+
+// A replica refuses to write, and does not even read an unlogged table.
+func TestConnectionToAReplicaIsReplaced(t *testing.T) {
+	server := servers.Postgres(t)
+	p := newPoolAt(t, server.DSN()+"&pool_max_conns=1")
+	tables := []*postgres.Store{open(t, p, postgres.Options{}), open(t, p, postgres.Options{Table: "unlogged", Unlogged: true})}
+	exec(t, p, "COPY (SELECT) TO PROGRAM 'touch standby.signal'") // in the directory of the data
+	server.Stop()
+	require.NoError(t, server.Start())
+	p.Reset()
+	const pid = "SELECT pg_backend_pid()"
+	for _, s := range tables {
+		before := selected[int](t, p, pid)
+		b := requestEach("a")
+		s.Run(t.Context(), b)
+		requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+		require.NotEqual(t, before, selected[int](t, p, pid))
+	}
+	exec(t, p, "SELECT pg_promote()")
+	for _, s := range tables {
+		requireLimits(t, s)
+	}
 }
 
 // These errors are neither contention nor an outage, because a retry does not help.
@@ -176,6 +255,26 @@ func TestErrorNamesABusyPool(t *testing.T) {
 	storeOn(t, p, postgres.Options{}).Run(ctx, b)
 	requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
 	require.ErrorContains(t, b.Err, "from the pool")
+}
+
+// The round trip goes on without its caller, but it must not send what its caller knows as not applied. The next call gets the
+// connection after it.
+func TestCallThatGotNoConnectionSendsNothing(t *testing.T) {
+	p := newPool(t, "&pool_max_conns=1")
+	s, _ := newStore(t, p)
+	busy := begin(t, p)
+	b := requestEach("b")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var group sync.WaitGroup
+	group.Go(func() { s.Run(ctx, b) })
+	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
+	group.Wait()
+	for _, err := range []error{err, b.Err} {
+		requireKinds(t, err, storage.ErrUnavailable, storage.ErrNotApplied)
+	}
+	require.NoError(t, busy.Rollback(t.Context()))
+	require.Empty(t, existing(t, s, "a", "b"))
 }
 
 // A server that refuses a connection says why. Every error contains that. The limiter keeps it.

@@ -147,6 +147,29 @@ func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	}
 }
 
+// The state of an expired record is in the table until it is written again.
+func TestRunFindsNoExpiredRecord(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	run(t, s, requestEach("a", "b"), requestEach("a", "b"))
+	exec(t, p, "UPDATE "+table+" SET expires_at = '2001-01-01' WHERE key = 'a'")
+	b := requestEach("a", "b", "c")
+	run(t, s, b)
+	require.Equal(t, []int{1, 0, 1}, appliedOf(b))
+	require.Equal(t, storage.Record{}, b.Found[0])
+	require.Equal(t, storage.Record{}, b.Found[2])
+}
+
+// Other transactions create one key after another. So the next attempt may succeed.
+func TestRunWithManyKeysThatAreCreatedMeanwhile(t *testing.T) {
+	p := newPool(t, "")
+	exec(t, p, "CREATE SEQUENCE created")
+	schema, _ := newObstacle(t, p, newTrigger("BEFORE INSERT", "RAISE EXCEPTION 'sluice: created meanwhile: %', nextval('public.created')"))
+	b := requestEach("a", "b")
+	storeOn(t, p, postgres.Options{Schema: schema, Table: "t"}).Run(t.Context(), b)
+	requireKinds(t, b.Err, storage.ErrContended, storage.ErrNotApplied)
+}
+
 // Only the requests that use the locked key fail. The statement_timeout of the session can be shorter than the lock timeout of a batch.
 func TestRunWithALockedKey(t *testing.T) {
 	for settings, lockTimeout := range map[string]time.Duration{"": time.Millisecond, "&statement_timeout=500": time.Minute} {
@@ -156,6 +179,7 @@ func TestRunWithALockedKey(t *testing.T) {
 		run(t, s, requestEach("a", "b", "c"))
 		holder := begin(t, p)
 		spend(t, holder, table, "b", 1)
+		spend(t, holder, table, "y", 1)
 		_, program := twoAnHour()
 		request := func(keys ...int) (r driver.Request) {
 			for _, key := range keys {
@@ -176,6 +200,7 @@ func TestRunWithALockedKey(t *testing.T) {
 			{shared, []bool{true, true, false, false, false}, []int{0, 0, 1, 1, 0}},
 			{alone, []bool{true}, []int{0}},
 			{all, []bool{true, true, true}, []int{0, 0, 0}},
+			{requestEach("b", "z", "y"), []bool{true, false, true}, []int{0, 1, 0}},
 		} {
 			s.Run(t.Context(), c.batch)
 			require.NoError(t, c.batch.Err)
@@ -191,6 +216,29 @@ func TestRunWithALockedKey(t *testing.T) {
 		require.NoError(t, holder.Rollback(t.Context()))
 		run(t, s, all)
 		require.Equal(t, []int{1, 0, 0}, appliedOf(all))
+	}
+}
+
+// If the deadline is near, a batch waits for a lock for a third of the time. Then it sends its parts, unless it has only one.
+func TestLockedKeyLeavesTimeForTheOthers(t *testing.T) {
+	direct, table := newStore(t, newPool(t, ""))
+	run(t, direct, requestEach("a"))
+	exec(t, begin(t, newPool(t, "")), "SELECT FROM "+table+" FOR UPDATE")
+	through, proxy := newCountedPool(t, "&default_query_exec_mode=exec")
+	s := storeOn(t, through, postgres.Options{Table: table})
+	s.SetLockTimeout(time.Minute)
+	for _, keys := range [][]string{{"a"}, {"a", "b", "c"}} {
+		const timeout = 3 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		proxy.Plan()
+		began, b := time.Now(), requestEach(keys...)
+		s.Run(ctx, b)
+		require.NoError(t, b.Err)
+		require.Less(t, time.Since(began), timeout/3+slack)
+		requireKinds(t, b.KeyErr[0], storage.ErrContended, storage.ErrNotApplied)
+		require.NoError(t, errors.Join(b.KeyErr[1:]...))
+		require.Equal(t, map[int]int{1: 1, 3: 4}[len(keys)], proxy.Exchanges())
 	}
 }
 
@@ -214,6 +262,12 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 		return err
 	})
 	require.Equal(t, "1min", selected[string](t, own, "SHOW lock_timeout"))
+	within(t, 1500*time.Millisecond, func(ctx context.Context) error {
+		busy := begin(t, own)
+		time.AfterFunc(slack/2, func() { _ = busy.Rollback(context.Background()) }) // until then there is no connection
+		_, _, err := waiter.CompareAndSwap(ctx, creating("a")...)
+		return err
+	})
 
 	exec(t, holder, "LOCK TABLE "+table)
 	for _, batch := range []func() *driver.Batch{
@@ -227,6 +281,19 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 			return errors.Join(append(b.KeyErr, b.Err)...)
 		})
 	}
+}
+
+// The limiter sends the swap again if there is time.
+func TestContentionIsReportedAtOnce(t *testing.T) {
+	p := newPool(t, "&lock_timeout=10")
+	s, table := newStore(t, p)
+	swap(t, s, creating("a"))
+	exec(t, begin(t, p), "SELECT FROM "+table+" FOR UPDATE")
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+	defer cancel()
+	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
+	requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
+	require.NoError(t, ctx.Err())
 }
 
 // The server does not answer. The call ends at its deadline, and the next call gets another connection.
@@ -305,6 +372,19 @@ func requireEnded(t *testing.T, err error, code string) {
 	requireKinds(t, err, storage.ErrNotApplied)
 }
 
+// A lock timeout would apply to all later statements of the transaction.
+func TestTransactionKeepsItsLockTimeout(t *testing.T) {
+	p := newPool(t, "")
+	_, table := newStore(t, p)
+	tx := begin(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+	defer cancel()
+	_, swapped, err := storeIn(t, tx, table).CompareAndSwap(ctx, creating("a", "b")...)
+	require.NoError(t, err)
+	require.True(t, swapped)
+	require.Equal(t, "0", selected[string](t, tx, "SHOW lock_timeout"))
+}
+
 // At a higher isolation level, a transaction cannot write rows that others wrote after its first statement.
 func TestSerializationFailureEndsTheTransaction(t *testing.T) {
 	p := newPool(t, "")
@@ -336,5 +416,27 @@ func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {
 	for range 1000 {
 		_, err = tx.Exec(context.Background(), "SELECT 1")
 		require.Error(t, err)
+	}
+}
+
+// As with swaps, the second batch has locked "z", which did not exist when the first one began.
+func TestBatchesThatCreateKeysDoNotDeadlock(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	holder := begin(t, p)
+	swap(t, storeIn(t, holder, table), creating("m"))
+	var running sync.WaitGroup
+	first, second := requestEach("a", "m", "z"), requestEach("a", "z")
+	running.Go(func() { s.Run(context.Background(), first) })
+	waitForLocks(t, p, "sluice_decide", 1)
+	other := begin(t, p)
+	spend(t, other, table, "z", 1)
+	require.NoError(t, other.Commit(t.Context()))
+	running.Go(func() { s.Run(context.Background(), second) })
+	waitForLocks(t, p, "sluice_decide", 2)
+	require.NoError(t, holder.Rollback(t.Context()))
+	running.Wait()
+	for _, b := range []*driver.Batch{first, second} {
+		require.NoError(t, errors.Join(append(b.KeyErr, b.Err)...))
 	}
 }

@@ -231,7 +231,8 @@ func callAll(ctx context.Context, s *postgres.Store, key string) (errs []error) 
 	_, _, create := s.CompareAndSwap(ctx, two...)
 	_, _, replace := s.CompareAndSwap(ctx, updating(two)...)
 	_, purge := s.Purge(ctx, 1)
-	return append(errs, s.Migrate(ctx), load, create, replace, purge)
+	_, _, list := s.List(ctx, "", "", 1)
+	return append(errs, s.Migrate(ctx), load, create, replace, purge, list)
 }
 
 // requireKinds checks which of three errors err matches: exactly the listed ones.

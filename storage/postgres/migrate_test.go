@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -77,6 +78,24 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 	requireKinds(t, err, storage.ErrNotApplied)
 }
 
+// A table that was renamed keeps the name of its index. Without an index, Purge would scan the new table.
+func TestMigrateReportsTheIndexOfARenamedTable(t *testing.T) {
+	p := newPool(t, "")
+	o := postgres.Options{Schema: newSchema(t, p), Table: "limits"}
+	s := open(t, p, o)
+	exec(t, p, "ALTER TABLE "+o.Schema+".limits RENAME TO former")
+	ctx, cancel := context.WithTimeout(t.Context(), slack)
+	defer cancel()
+	for _, db := range []postgres.DB{begin(t, p), p} {
+		err := storeOn(t, db, o).Migrate(ctx)
+		require.ErrorContains(t, err, `the index "limits_purge_at" is on another table or column; rename it`)
+		requireKinds(t, err, storage.ErrNotApplied)
+	}
+	exec(t, p, "ALTER INDEX "+o.Schema+".limits_purge_at RENAME TO former_purge_at")
+	require.NoError(t, s.Migrate(t.Context()))
+	require.Equal(t, 1, selected[int](t, p, "SELECT count(*) FROM pg_indexes WHERE schemaname = $1 AND tablename = 'limits' AND indexdef LIKE '%(purge_at)'", o.Schema))
+}
+
 // Processes that start at the same time create the table and the functions once. Processes with other
 // programs create other functions. With a short lock_timeout, the server does not let them wait for each other.
 func TestConcurrentMigrationsSucceed(t *testing.T) {
@@ -107,6 +126,17 @@ func TestConcurrentMigrationsSucceed(t *testing.T) {
 			require.Equal(t, "u", selected[string](t, p, "SELECT relpersistence::text FROM pg_class WHERE oid = $1::text::regclass", o.Schema+"."+postgres.DefaultTable))
 		}
 	}
+}
+
+func TestMigrateThatWaitsSaysForWhat(t *testing.T) {
+	p := newPool(t, "&lock_timeout=10")
+	s, table := newStore(t, p)
+	exec(t, begin(t, p), "LOCK TABLE "+table)
+	ctx, cancel := context.WithTimeout(t.Context(), slack)
+	defer cancel()
+	err := s.Migrate(ctx)
+	requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
+	require.Error(t, ctx.Err())
 }
 
 // The role has no right to create functions, so Migrate fails. The caller's transaction stays usable.
@@ -205,6 +235,8 @@ func TestStoreWithoutFunctions(t *testing.T) {
 	without := open(t, p, postgres.Options{Schema: schema, Table: "limits", NoFunctions: true})
 	_, program := twoAnHour()
 	require.False(t, without.Runs(program))
+	require.False(t, storeIn(t, begin(t, p), "limits").Runs(program), "in a transaction")
+	require.Equal(t, "p", selected[string](t, p, "SELECT relpersistence::text FROM pg_class WHERE oid = $1::text::regclass", schema+".limits"), "permanent")
 	require.NotContains(t, without.Schema(), "FUNCTION")
 	b := requestEach("a")
 	without.Run(t.Context(), b)

@@ -66,6 +66,28 @@ func TestPurgeReschedulesRecordsWithALaterExpiry(t *testing.T) {
 	require.Zero(t, selected[int](t, p, "SELECT count(*) FROM "+table))
 }
 
+// A purge ends even if records expire all the time.
+func TestPurgeIgnoresRecordsThatExpireMeanwhile(t *testing.T) {
+	p := newPool(t, "&pool_max_conns=2")
+	s, table := newStore(t, p)
+	conn, err := p.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	statements := 0
+	expire := func() {
+		statements++
+		exec(t, p, "INSERT INTO "+table+" SELECT convert_to($1::int || '/' || i, 'UTF8'), 1, '', clock_timestamp(), clock_timestamp() FROM generate_series(1, $2::int) i",
+			statements, postgres.PurgeBatch)
+	}
+	watching := storeOn(t, &watchedDB{conn.Conn(), expire}, postgres.Options{Table: table})
+	removed, err := watching.Purge(t.Context(), 4*postgres.PurgeBatch)
+	require.NoError(t, err)
+	require.Equal(t, postgres.PurgeBatch, removed)
+	removed, err = s.Purge(t.Context(), 4*postgres.PurgeBatch)
+	require.NoError(t, err)
+	require.Equal(t, postgres.PurgeBatch, removed)
+}
+
 // The records are always due and never expired. Purge must not remove one or restore an old version.
 func TestPurgeDoesNotHarmConcurrentWrites(t *testing.T) {
 	const writers, each, times = 4, 5, 30

@@ -81,7 +81,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		isLost := isPreparedElsewhere(err) && !unprepared // see collectOn
 		code := codeOf(err)
-		mayRetry := isLost || slices.Contains(duplicate, code) || slices.Contains(contention, code) && !s.inTransaction()
+		mayRetry := isLost || slices.Contains(duplicate, code) || (slices.Contains(contention, code) || errors.Is(err, errOtherIndex)) && !s.inTransaction()
 		if !mayRetry || time.Since(began) >= migrateTime || ctx.Err() != nil {
 			return s.migrateFailure(err)
 		}
@@ -110,6 +110,9 @@ func (s *Store) migrateFailure(err error) error {
 
 var errInvalidIndex = errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
 
+// errOtherIndex can also mean that the snapshot of the transaction is older than the index.
+var errOtherIndex = errors.New("is on another table or column; rename it")
+
 var errHidden = errors.New("search_path finds the functions of a former table first; drop them, or set Options.Schema")
 
 // create creates what is missing. It uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
@@ -122,7 +125,10 @@ func (s *Store) create(ctx context.Context) error {
 			}
 		}()
 		var table, index, invalid bool
-		if err := s.queryRow(ctx, tx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid); err != nil {
+		readInfo := func() error {
+			return s.queryRow(ctx, tx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid)
+		}
+		if err := readInfo(); err != nil {
 			return err
 		}
 		ddl := "SELECT key, version, state, expires_at, purge_at FROM " + s.options.qualified(s.options.Table) + " LIMIT 0;\n"
@@ -132,11 +138,20 @@ func (s *Store) create(ctx context.Context) error {
 		if invalid && !index {
 			return errInvalidIndex
 		}
-		if !index {
+		isMissing := !index
+		if isMissing {
 			ddl += s.indexSchema()
 		}
 		if _, err := tx.Exec(ctx, ddl); err != nil {
 			return err
+		}
+		if isMissing {
+			if err := readInfo(); err != nil {
+				return err
+			}
+			if !index {
+				return fmt.Errorf("the index %q %w", indexName(s.options.Table), errOtherIndex)
+			}
 		}
 		if err := s.createFunctions(ctx, tx); err != nil {
 			return err

@@ -65,7 +65,7 @@ func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...
 		case err == nil:
 			return all, nil
 		case unprepared || s.inTransaction() || !isPreparedElsewhere(err):
-			if conn, ok := db.(*pgxpool.Conn); ok && db != s.db && codeOf(err) == readOnly {
+			if conn, ok := db.(*pgxpool.Conn); ok && db != s.db && isReadOnly(err) {
 				_ = conn.Conn().Close(ctx) // the pool's next connection may reach the new primary
 			}
 			return nil, s.failure(db, err)
@@ -90,11 +90,11 @@ func detached[T any](ctx context.Context, s *Store, do func(ctx context.Context)
 	if _, ok := s.db.(*pgxpool.Pool); !ok {
 		return do(ctx)
 	}
-	trip := new(atomic.Int32)
+	trip := new(atomic.Bool)
 	rows, err := driver.Detached(context.WithValue(ctx, tripKey{}, trip), do)
 	if err != nil && err == ctx.Err() {
 		err = fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
-		if trip.CompareAndSwap(unsent, abandoned) {
+		if trip.CompareAndSwap(false, true) {
 			err = storage.NotApplied(err)
 		}
 	}
@@ -113,19 +113,14 @@ func untilDeadline[T any](ctx context.Context, s *Store, do func(ctx context.Con
 	return do(ctx)
 }
 
-// tripKey is the key of the state of a detached round trip in its context.
+// tripKey is the key of an *atomic.Bool in the context of a detached round trip. Either the round trip sets it and then sends its
+// statement, or its caller sets it and leaves.
 type tripKey struct{}
-
-const (
-	unsent int32 = iota
-	begun
-	abandoned
-)
 
 // begin reports whether a statement may be sent. It returns false if the caller of a detached round trip has gone.
 func begin(ctx context.Context) bool {
-	trip, ok := ctx.Value(tripKey{}).(*atomic.Int32)
-	return !ok || trip.CompareAndSwap(unsent, begun) || trip.Load() == begun
+	trip, ok := ctx.Value(tripKey{}).(*atomic.Bool)
+	return !ok || trip.CompareAndSwap(false, true)
 }
 
 // lockTimeoutUntil returns the lock timeout that ends shortly before the deadline of ctx. It is 0 if there is no deadline.

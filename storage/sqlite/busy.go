@@ -97,7 +97,7 @@ func wrap(err error) error {
 		return fmt.Errorf("sqlite: %w", err)
 	case isBusy(err):
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
-	case slices.Contains([]sqlite3.ErrNo{sqlite3.ErrFull, sqlite3.ErrIoErr, sqlite3.ErrCantOpen, sqlite3.ErrReadonly}, e.Code):
+	case hasCode(err, sqlite3.ErrFull, sqlite3.ErrIoErr, sqlite3.ErrCantOpen, sqlite3.ErrReadonly):
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
 	case strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: "):
 		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
@@ -110,6 +110,11 @@ func wrap(err error) error {
 // isBusy reports whether the database was locked by another connection of any process. ErrProtocol
 // means that others took the lock first too often.
 func isBusy(err error) bool {
+	return hasCode(err, sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrProtocol)
+}
+
+// hasCode reports whether err is an error of SQLite with one of the codes.
+func hasCode(err error, codes ...sqlite3.ErrNo) bool {
 	var e sqlite3.Error
-	return errors.As(err, &e) && (e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked || e.Code == sqlite3.ErrProtocol)
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }

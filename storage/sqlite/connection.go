@@ -39,8 +39,8 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	}()
 	err = use(c)
 	succeeded = err == nil
-	if e := (sqlite3.Error{}); errors.As(err, &e) && e.Code == sqlite3.ErrReadonly {
-		c.discard() // the file may be writable for a new connection, or be another one
+	if hasCode(err, sqlite3.ErrReadonly, sqlite3.ErrIoErr, sqlite3.ErrCorrupt, sqlite3.ErrNotADB) {
+		c.discard() // the file may be another one, whole or writable for a new connection
 	}
 	return wrap(err)
 }
@@ -86,7 +86,7 @@ func (c *connection) discard() {
 }
 
 // transaction calls do in a transaction that holds the write lock. It rolls back if do fails, panics or calls runtime.Goexit.
-// All errors except one of COMMIT prove that nothing was stored.
+// All errors prove that nothing was stored, except those of COMMIT. If the disk is full, SQLite rolls back.
 func (s *Store) transaction(ctx context.Context, do func(*connection) error) error {
 	var commit error
 	err := s.withConnection(ctx, func(c *connection) error {
@@ -111,7 +111,7 @@ func (s *Store) transaction(ctx context.Context, do func(*connection) error) err
 		committed = commit == nil
 		return commit
 	})
-	if err != nil && commit == nil {
+	if err != nil && (commit == nil || hasCode(commit, sqlite3.ErrFull)) {
 		return storage.NotApplied(err)
 	}
 	return err

@@ -95,7 +95,7 @@ func failing(err error, prefixes ...string) func(string) error {
 
 // A driver that wraps go-sqlite3 may also return an error after SQLite has executed the statement.
 func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
-	failed, diskError := errors.New("failed"), sqlite3.Error{Code: sqlite3.ErrIoErr}
+	failed, diskError, full := errors.New("failed"), sqlite3.Error{Code: sqlite3.ErrIoErr}, sqlite3.Error{Code: sqlite3.ErrFull}
 	for name, test := range map[string]struct {
 		fail               func(text string) error
 		failed             func(text string) error
@@ -110,9 +110,10 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 		"ROLLBACK failed after BEGIN did":     {fail: failing(failed, "BEGIN", "ROLLBACK"), err: failed, notApplied: true},
 		"busy_timeout cannot be read":         {fail: failing(failed, "PRAGMA busy_timeout"), err: failed, notApplied: true, reused: true},
 		"busy_timeout cannot be set":          {fail: failing(failed, "PRAGMA busy_timeout = 0"), err: failed, notApplied: true, reused: true},
-		"BEGIN failed":                        {fail: failing(diskError, "BEGIN"), err: storage.ErrUnavailable, notApplied: true, reused: true},
+		"BEGIN failed":                        {fail: failing(diskError, "BEGIN"), err: storage.ErrUnavailable, notApplied: true},
 		"SELECT failed":                       {fail: failing(failed, "SELECT"), err: failed, notApplied: true, reused: true},
 		"COMMIT failed":                       {fail: failing(failed, "COMMIT"), err: failed, reused: true},
+		"the disk is full":                    {fail: failing(full, "COMMIT"), err: storage.ErrUnavailable, notApplied: true, reused: true},
 		"an error after BEGIN":                {failed: failing(failed, "BEGIN"), err: failed, notApplied: true, reused: true},
 		"an error after INSERT":               {failed: failing(failed, "INSERT"), err: failed, notApplied: true, reused: true},
 		"an error after COMMIT":               {failed: failing(failed, "COMMIT"), err: failed, stored: true, reused: true},
@@ -149,6 +150,35 @@ func TestReadOnlyConnectionIsClosed(t *testing.T) {
 	require.ErrorIs(t, s.Transact(t.Context(), nil, adding("a")), storage.ErrUnavailable)
 	add(t, s, "a")
 	require.Equal(t, []uint64{1}, numbers(t, replaced, "a"))
+}
+
+// A connection keeps a file open that has been replaced, and remembers the size of a file that was damaged.
+func TestConnectionToADamagedFileIsClosed(t *testing.T) {
+	for name, replace := range map[string]func(from, to string) error{
+		"renamed": os.Rename,
+		"copied": func(from, to string) error {
+			content, err := os.ReadFile(from)
+			return errors.Join(err, os.WriteFile(to, content, 0o644))
+		},
+	} {
+		for _, damage := range []func(content []byte) []byte{
+			func(content []byte) []byte { return content[:4096] }, // a page
+			func(content []byte) []byte { return slices.Repeat([]byte("no database"), len(content)) },
+		} {
+			s, _, dsn := newStore(t, journal)
+			add(t, s, "a")
+			file, _, _ := strings.Cut(strings.TrimPrefix(dsn, "file:"), "?")
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file+".backup", content, 0o644))
+			require.NoError(t, os.WriteFile(file, damage(content), 0o644))
+			require.Error(t, s.Transact(t.Context(), nil, adding("a")), name)
+			require.NoError(t, replace(file+".backup", file))
+			_ = s.Transact(t.Context(), nil, adding("b"))
+			add(t, s, "a")
+			require.Equal(t, []uint64{2}, numbers(t, s, "a"))
+		}
+	}
 }
 
 func TestErrorsOfTheDiskAreOutages(t *testing.T) {

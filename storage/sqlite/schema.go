@@ -31,10 +31,12 @@ func indexOf(table string) string { return table + "_purge_at" }
 // the table lacks a column.
 func (s *Store) Migrate(ctx context.Context) error {
 	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
+	useIndex := "SELECT 1 FROM " + quote(s.table) + " INDEXED BY " + quote(indexOf(s.table)) + " WHERE purge_at IS NOT NULL LIMIT 0"
 	return retryBusy(ctx, minWait, func() error {
 		return s.withConnection(ctx, func(c *connection) error {
 			for _, step := range []struct{ text, failed string }{
 				{s.tableSchema(), "creating table %s: %w"}, {columns, "table %s: %w"}, {s.indexSchema(), "creating the index of table %s: %w"},
+				{useIndex, "drop the index %s_purge_at, which is on another table or column: %w"},
 			} {
 				if err := c.execRetryBusy(ctx, step.text); err != nil {
 					return fmt.Errorf(step.failed, s.table, err)

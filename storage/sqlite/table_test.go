@@ -46,7 +46,8 @@ func TestMissingTableNeedsMigrate(t *testing.T) {
 	require.ErrorIs(t, swapErr, storage.ErrNotApplied)
 	_, _, loadErr := s.Load(t.Context(), "a")
 	_, purgeErr := s.Purge(t.Context(), 1)
-	for _, err := range []error{swapErr, loadErr, purgeErr} {
+	_, _, listErr := s.List(t.Context(), "", "", 1)
+	for _, err := range []error{swapErr, loadErr, purgeErr, listErr} {
 		require.ErrorContains(t, err, "sqlite: no such table: sluice_states; call Store.Migrate first")
 		require.ErrorAs(t, err, new(sqlite3.Error))
 		require.NotErrorIs(t, err, storage.ErrUnavailable)
@@ -212,6 +213,17 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 	removed, err = p.Purge(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, 3, removed)
+}
+
+// SQLite cannot rename an index, so the one of a renamed table keeps its name.
+func TestMigrateReportsTheIndexOfARenamedTable(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	mustExec(t, db, "ALTER TABLE sluice_states RENAME TO former")
+	require.ErrorContains(t, s.Migrate(t.Context()), "sqlite: drop the index sluice_states_purge_at, which is on another table or column: ")
+	mustExec(t, db, "DROP INDEX sluice_states_purge_at")
+	require.NoError(t, s.Migrate(t.Context()))
+	_, err := s.Purge(t.Context(), 10)
+	require.NoError(t, err)
 }
 
 // Purge reports that expired records are left, with the number of those that it removed.

@@ -28,7 +28,7 @@ func PostgresDSN(addr string) string {
 }
 
 func (s *PostgresServer) create(settings []string) error {
-	return s.Process.create("postgres", "database system is ready to accept connections", func() error {
+	return s.Process.create("postgres", "database system is ready to accept", func() error {
 		server := s.argv[0]
 		s.argv = append(s.argv, "-D", "data", "-k", s.dir, "-h", loopback, "-p", strconv.Itoa(s.port))
 		path, err := find("initdb")
