@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,6 +91,32 @@ func TestResponseAfterEarlyHints(t *testing.T) {
 	require.Equal(t, []string{`"client";r=2;t=1200, "inner";r=7;t=1`}, a.Header.Values("RateLimit"))
 	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
 	require.NotContains(t, a.Header, "Content-Type")
+}
+
+// TestInterimResponses: a client with HTTP/1.0 would take one for the response. Clients with HTTP/2 refuse fields of a connection.
+func TestInterimResponses(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range []string{"Connection", "Keep-Alive", "Link", "Proxy-Connection", "Upgrade", "X-Hop"} {
+			w.Header().Set(name, "x-hop")
+		}
+		w.WriteHeader(http.StatusEarlyHints)
+		clear(w.Header())
+	}))
+	_, reader := sendText(t, w, "GET / HTTP/1.0\r\n\r\n")
+	require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
+	for version, client := range map[string]*http.Client{"HTTP/1.1": client, "HTTP/2.0": newHTTP2(nil)} {
+		defer client.CloseIdleConnections()
+		var interim textproto.MIMEHeader
+		note := func(_ int, h textproto.MIMEHeader) error { interim = h; return nil }
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: note}),
+			http.MethodGet, w.proxyURL("/"), nil)
+		require.NoError(t, err)
+		a, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, a.Body.Close())
+		require.Equal(t, version, a.Proto)
+		require.Equal(t, textproto.MIMEHeader{"Link": {"x-hop"}}, interim, version)
+	}
 }
 
 // TestTrailersOfRequestsAreNotPassedOn: some servers read trailers as headers.
