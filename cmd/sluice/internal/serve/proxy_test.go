@@ -261,6 +261,23 @@ func TestClientThatLeavesBeforeItsUpgradeIsNoFailureOfTheUpstream(t *testing.T) 
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
 }
 
+// TestUnexpectedUpgradesCloseTheirConnections: the upstream sends 101 although the client has asked for another protocol, or for none.
+func TestUnexpectedUpgradesCloseTheirConnections(t *testing.T) {
+	closed := make(chan error, 1)
+	upstream := listen(t, func(conn net.Conn) {
+		http.ReadRequest(bufio.NewReader(conn))
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+		_, err := io.Copy(io.Discard, conn)
+		closed <- err
+	})
+	w := startTestServer(t, oneByIP, at(t, "http://"+upstream))
+	_, _, response := upgrade(t, w)
+	require.Equal(t, http.StatusBadGateway, response.StatusCode)
+	<-closed
+	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode)
+	<-closed
+}
+
 const byBytes = `
 rules:
   - name: uploads
