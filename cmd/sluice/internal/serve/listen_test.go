@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -382,6 +383,20 @@ func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 	w.Close()
 	require.NoError(t, w.ended())
 	require.Contains(t, w.logged.String(), "cut=false")
+}
+
+// fullSystem is a listener that cannot accept, as if the process could open no more files.
+type fullSystem struct{ net.Listener }
+
+func (fullSystem) Accept() (net.Conn, error) { return nil, syscall.EMFILE }
+
+// TestFailedAcceptsUseNoSlot: otherwise the server would accept nothing any more after some of them.
+func TestFailedAcceptsUseNoSlot(t *testing.T) {
+	l := limitConnections(fullSystem{}, 1, func(bool) { t.Fatal("no connection is open") })
+	for range 3 {
+		_, err := l.Accept()
+		require.ErrorIs(t, err, syscall.EMFILE)
+	}
 }
 
 // TestFlagsSetOptions: each flag sets its own option.

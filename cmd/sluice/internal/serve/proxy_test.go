@@ -57,7 +57,7 @@ func TestProxyForwardsRequestsUnchanged(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		seen <- r
 		w.Header().Set("RateLimit", `"inner";r=7;t=1`)
-		w.Header()["Ratelimit-Policy"] = []string{`"inner";q=9`, `"other";q=8`}
+		w.Header()["Ratelimit-Policy"] = []string{`"inner";q=9`, "", `"other";q=8`}
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	a := call(t, http.MethodPut, w.proxyURL("/a%2Fb/?x=1;y=2&z=%zz"), strings.NewReader("abc"), "Host", "shop.example", "X-Mine", "1")
@@ -528,6 +528,7 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 		"untrusted":            {oneByIP, "X-Forwarded-For", "203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 remedy="if the peer is your own proxy, add its address to trusted`},
 		"untrusted, Forwarded": {oneByIP, "Forwarded", "for=203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 `},
 		"garbage":              {trustingLoopback, "X-Forwarded-For", "SECRET", noAddress, `no client address" peer=127.0.0.1 remedy="configure each trusted proxy to append`},
+		"garbage, Forwarded":   {"forwarded: true\n" + trustingLoopback, "Forwarded", "for=SECRET", noAddress, `no client address" peer=127.0.0.1 `},
 		"right":                {trustingLoopback, "X-Forwarded-For", "203.0.113.7", "", ""},
 		"direct":               {oneByIP, "X-Other", "x", "", ""},
 	} {
