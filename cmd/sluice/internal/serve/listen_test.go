@@ -399,6 +399,31 @@ func TestFailedAcceptsUseNoSlot(t *testing.T) {
 	}
 }
 
+// TestFullListener: connections wait while it is full, and Close ends the wait.
+func TestFullListener(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	full, ended := make(chan bool, 1), make(chan error, 1)
+	l := limitConnections(inner, 1, func(isFull bool) { full <- isFull })
+	for range 2 {
+		conn, err := net.Dial("tcp", inner.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	first, err := l.Accept()
+	require.NoError(t, err)
+	accept := func() { _, err := l.Accept(); ended <- err }
+	go accept()
+	require.True(t, <-full)
+	require.NoError(t, first.Close())
+	require.False(t, <-full)
+	require.NoError(t, <-ended)
+	go accept()
+	require.True(t, <-full)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-ended, net.ErrClosed)
+}
+
 // TestFlagsSetOptions: each flag sets its own option.
 func TestFlagsSetOptions(t *testing.T) {
 	var f serveFlags
