@@ -378,6 +378,11 @@ func overTLS(t *testing.T, handler http.HandlerFunc) *testServer {
 	return w
 }
 
+// TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem: otherwise a POST could get 502. Node.js and Uvicorn wait for 5 seconds.
+func TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem(t *testing.T) {
+	require.Less(t, new(Options).newTransport().IdleConnTimeout, 5*time.Second)
+}
+
 // TestUpstreamOverTLS: HTTP/2 is used if the upstream offers it, but not for WebSockets.
 func TestUpstreamOverTLS(t *testing.T) {
 	w := overTLS(t, func(w http.ResponseWriter, r *http.Request) {
