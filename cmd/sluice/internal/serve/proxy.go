@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
@@ -22,9 +21,6 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
 )
-
-// flushInterval is how long bytes of a response with a Content-Length may wait for more of it. ReverseProxy passes on other bytes at once.
-const flushInterval = 100 * time.Millisecond
 
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
 func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
@@ -43,10 +39,9 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 			forwarding.tell(r)
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
-		Transport:     sendTimeout{s.transport, o.UpstreamTimeout},
-		FlushInterval: flushInterval,
-		BufferPool:    &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}},
-		ErrorLog:      errorLog(s.sampled, "a response failed"),
+		Transport:  sendTimeout{s.transport, o.UpstreamTimeout},
+		BufferPool: &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}},
+		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
 	settled := l.file.NeedsResponse()
 	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, settled), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: settled})

@@ -93,35 +93,6 @@ func TestResponseAfterEarlyHints(t *testing.T) {
 	require.NotContains(t, a.Header, "Content-Type")
 }
 
-// TestPausesInAResponse: the client gets what came before the pause, also if the length of the response is known.
-func TestPausesInAResponse(t *testing.T) {
-	for _, length := range []string{"", "9"} {
-		read := make(chan bool)
-		w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-			if length != "" {
-				w.Header().Set("Content-Length", length)
-			}
-			for _, part := range []string{"", "hello", "more"} {
-				io.WriteString(w, part)
-				w.(http.Flusher).Flush()
-				select {
-				case <-read:
-				case <-r.Context().Done():
-				}
-			}
-		}))
-		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		a := readResponse(t, reader)
-		for _, part := range []string{"", "hello", "more"} {
-			got := make([]byte, len(part))
-			_, err := io.ReadFull(a.Body, got)
-			require.NoError(t, err, length)
-			require.Equal(t, part, string(got))
-			read <- true
-		}
-	}
-}
-
 // TestInterimResponses: a client with HTTP/1.0 would take one for the response. Clients with HTTP/2 refuse fields of a connection.
 func TestInterimResponses(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
