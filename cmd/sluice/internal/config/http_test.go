@@ -68,6 +68,8 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "2001:db8::/48", key(t, "ipv6_bits: 48", "ip", bare))
 	require.Equal(t, "::1", key(t, "", "host", bare))
 	require.Equal(t, "ip:2001:db8::/64", key(t, "", "user", bare))
+	bare.Host = "[fe80::1%eth0]:80"
+	require.Equal(t, "fe80::1", key(t, "", "host", bare), "http.Transport removes the zone")
 	bare.Host = ""
 	require.Empty(t, key(t, "", "host", bare))
 	for _, host := range []string{"a.example.:80", "A.example:1:2", "a.example:x", "a.example.::80"} { // some servers ignore all from the first colon

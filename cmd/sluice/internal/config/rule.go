@@ -294,7 +294,7 @@ func statuses(n *yaml.Node) (Statuses, error) {
 }
 
 func parseMethod(m string) (string, error) {
-	if !IsToken(m) {
+	if !IsToken(m) || m == "*" { // no request has the method *, so such a rule would limit nothing
 		return "", fmt.Errorf("is %s; want a method, such as GET", errtext.Quote(m))
 	}
 	return strings.ToUpper(m), nil

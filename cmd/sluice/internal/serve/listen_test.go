@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -12,9 +13,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -380,4 +383,69 @@ func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 	w.Close()
 	require.NoError(t, w.ended())
 	require.Contains(t, w.logged.String(), "cut=false")
+}
+
+// fullSystem is a listener that cannot accept, as if the process could open no more files.
+type fullSystem struct{ net.Listener }
+
+func (fullSystem) Accept() (net.Conn, error) { return nil, syscall.EMFILE }
+
+// TestFailedAcceptsUseNoSlot: otherwise the server would accept nothing any more after some of them.
+func TestFailedAcceptsUseNoSlot(t *testing.T) {
+	l := limitConnections(fullSystem{}, 1, func(bool) { t.Fatal("no connection is open") })
+	for range 3 {
+		_, err := l.Accept()
+		require.ErrorIs(t, err, syscall.EMFILE)
+	}
+}
+
+// TestFullListener: connections wait while it is full, and Close ends the wait.
+func TestFullListener(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	full, ended := make(chan bool, 1), make(chan error, 1)
+	l := limitConnections(inner, 1, func(isFull bool) { full <- isFull })
+	for range 2 {
+		conn, err := net.Dial("tcp", inner.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	first, err := l.Accept()
+	require.NoError(t, err)
+	accept := func() { _, err := l.Accept(); ended <- err }
+	go accept()
+	require.True(t, <-full)
+	require.NoError(t, first.Close())
+	require.False(t, <-full)
+	require.NoError(t, <-ended)
+	go accept()
+	require.True(t, <-full)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-ended, net.ErrClosed)
+}
+
+// TestFlagsSetOptions: each flag sets its own option.
+func TestFlagsSetOptions(t *testing.T) {
+	var f serveFlags
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f.Define(flags)
+	require.NoError(t, flags.Parse([]string{
+		"--limit", "gcra 2/s", "--by", "path", "--trust", "10.0.0.0/8,192.0.2.1", "--upstream", "http://h:1/", "--listen", "127.0.0.1:2", "--upstream-host",
+		"--upstream-timeout", "3s", "--client-timeout", "4s", "--min-body-rate", "5", "--body-grace", "6s", "--max-body", "7", "--legacy-fields",
+		"--api", "127.0.0.1:8", "--max-connections", "9", "--no-functions", "--max-keys", "10", "--namespace", "n", "--on-failure", "open",
+		"--decision-timeout", "11s", "--circuit-open-after", "12s", "--denial-cache-ttl", "0s", "--shutdown-delay", "13s", "--drain", "14s",
+	}))
+	o, err := f.options(io.Discard)
+	require.NoError(t, err)
+	file, err := o.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32], gcra 2/s, path", fmt.Sprintf("%v, %v, %s", file.Trusted, file.Rules[0].Policy, file.Rules[0].ByString()))
+	o.Read, o.Log, o.Version = nil, nil, ""
+	require.Equal(t, Options{
+		Store: "memory:", StoreFrom: "--store", MaxKeys: 10, NoFunctions: true,
+		Upstream: &url.URL{Scheme: "http", Host: "h:1", Path: "/"}, Listen: "127.0.0.1:2", UpstreamHost: true, UpstreamTimeout: 3 * time.Second,
+		ClientTimeout: 4 * time.Second, MinBodyRate: 5, BodyGrace: 6 * time.Second, MaxBody: 7, Legacy: true, MaxConnections: 9,
+		API: "127.0.0.1:8", Namespace: "n", DecisionTimeout: 11 * time.Second, OnFailure: sluice.FailOpen,
+		CircuitOpenAfter: 12 * time.Second, DenialCacheTTL: -1, ShutdownDelay: 13 * time.Second, Drain: 14 * time.Second,
+	}, o)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -196,9 +197,11 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 		onlyWebSockets(r.Header)
 		r = endingWith(r)
 		defer s.reportLost(r)
-		proxy := proxy // of this request
+		proxy := proxy                 // of this request
+		body := io.Closer(http.NoBody) // of its response
 		proxy.ModifyResponse = func(response *http.Response) error {
 			s.answered.Store(true)
+			body = response.Body
 			if response.StatusCode < 100 || response.StatusCode > 999 { // net/http panics if it is to send such a status
 				return fmt.Errorf("the upstream sent the status %03d", response.StatusCode)
 			}
@@ -208,6 +211,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 			return nil
 		}
 		proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
+			_ = body.Close()   // ReverseProxy does not, after a 101 for another protocol (golang.org/issue/80875)
 			if isHijacked(r) { // the client could not get the 101 of the upstream
 				s.reportLeft(err)
 				return

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +57,7 @@ func TestProxyForwardsRequestsUnchanged(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		seen <- r
 		w.Header().Set("RateLimit", `"inner";r=7;t=1`)
-		w.Header()["Ratelimit-Policy"] = []string{`"inner";q=9`, `"other";q=8`}
+		w.Header()["Ratelimit-Policy"] = []string{`"inner";q=9`, "", `"other";q=8`}
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	a := call(t, http.MethodPut, w.proxyURL("/a%2Fb/?x=1;y=2&z=%zz"), strings.NewReader("abc"), "Host", "shop.example", "X-Mine", "1")
@@ -89,6 +91,32 @@ func TestResponseAfterEarlyHints(t *testing.T) {
 	require.Equal(t, []string{`"client";r=2;t=1200, "inner";r=7;t=1`}, a.Header.Values("RateLimit"))
 	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
 	require.NotContains(t, a.Header, "Content-Type")
+}
+
+// TestInterimResponses: a client with HTTP/1.0 would take one for the response. Clients with HTTP/2 refuse fields of a connection.
+func TestInterimResponses(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range []string{"Connection", "Keep-Alive", "Link", "Proxy-Connection", "Upgrade", "X-Hop"} {
+			w.Header().Set(name, "x-hop")
+		}
+		w.WriteHeader(http.StatusEarlyHints)
+		clear(w.Header())
+	}))
+	_, reader := sendText(t, w, "GET / HTTP/1.0\r\n\r\n")
+	require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
+	for version, client := range map[string]*http.Client{"HTTP/1.1": client, "HTTP/2.0": newHTTP2(nil)} {
+		defer client.CloseIdleConnections()
+		var interim textproto.MIMEHeader
+		note := func(_ int, h textproto.MIMEHeader) error { interim = h; return nil }
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: note}),
+			http.MethodGet, w.proxyURL("/"), nil)
+		require.NoError(t, err)
+		a, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, a.Body.Close())
+		require.Equal(t, version, a.Proto)
+		require.Equal(t, textproto.MIMEHeader{"Link": {"x-hop"}}, interim, version)
+	}
 }
 
 // TestTrailersOfRequestsAreNotPassedOn: some servers read trailers as headers.
@@ -204,6 +232,23 @@ func TestClientThatLeavesBeforeItsUpgradeIsNoFailureOfTheUpstream(t *testing.T) 
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
 }
 
+// TestUnexpectedUpgradesCloseTheirConnections: the upstream sends 101 although the client has asked for another protocol, or for none.
+func TestUnexpectedUpgradesCloseTheirConnections(t *testing.T) {
+	closed := make(chan error, 1)
+	upstream := listen(t, func(conn net.Conn) {
+		http.ReadRequest(bufio.NewReader(conn))
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+		_, err := io.Copy(io.Discard, conn)
+		closed <- err
+	})
+	w := startTestServer(t, oneByIP, at(t, "http://"+upstream))
+	_, _, response := upgrade(t, w)
+	require.Equal(t, http.StatusBadGateway, response.StatusCode)
+	<-closed
+	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode)
+	<-closed
+}
+
 const byBytes = `
 rules:
   - name: uploads
@@ -302,6 +347,11 @@ func overTLS(t *testing.T, handler http.HandlerFunc) *testServer {
 	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, "the certificate is unknown")
 	w.transport.TLSClientConfig.RootCAs = upstream.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	return w
+}
+
+// TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem: otherwise a POST could get 502. Node.js and Uvicorn wait for 5 seconds.
+func TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem(t *testing.T) {
+	require.Less(t, new(Options).newTransport().IdleConnTimeout, 5*time.Second)
 }
 
 // TestUpstreamOverTLS: HTTP/2 is used if the upstream offers it, but not for WebSockets.
@@ -454,6 +504,7 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 		"untrusted":            {oneByIP, "X-Forwarded-For", "203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 remedy="if the peer is your own proxy, add its address to trusted`},
 		"untrusted, Forwarded": {oneByIP, "Forwarded", "for=203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 `},
 		"garbage":              {trustingLoopback, "X-Forwarded-For", "SECRET", noAddress, `no client address" peer=127.0.0.1 remedy="configure each trusted proxy to append`},
+		"garbage, Forwarded":   {"forwarded: true\n" + trustingLoopback, "Forwarded", "for=SECRET", noAddress, `no client address" peer=127.0.0.1 `},
 		"right":                {trustingLoopback, "X-Forwarded-For", "203.0.113.7", "", ""},
 		"direct":               {oneByIP, "X-Other", "x", "", ""},
 	} {

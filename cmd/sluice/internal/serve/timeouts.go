@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ const (
 // upstream may then be talking in both directions, as gRPC streams do, with pauses.
 func (o *Options) idleTimeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &transfer{ResponseWriter: w, ResponseController: http.NewResponseController(w), o: o, credit: o.BodyGrace, duplex: r.ProtoMajor > 1}
+		t := &transfer{ResponseWriter: w, ResponseController: http.NewResponseController(w), o: o, credit: o.BodyGrace, duplex: r.ProtoMajor > 1, http10: !r.ProtoAtLeast(1, 1)}
 		t.unread = r.Body != nil && r.Body != http.NoBody
 		if t.unread || len(r.Header["Upgrade"]) > 0 {
 			r = r.WithContext(context.WithValue(r.Context(), transferKey{}, t))
@@ -55,6 +56,7 @@ type transfer struct {
 	*http.ResponseController
 	o      *Options
 	duplex bool // the body can be read after the response has begun
+	http10 bool // over HTTP/1.0, which has no interim responses
 
 	mu sync.Mutex // the body is read and the response written at the same time
 	// credit is how long the server still waits for a client that is slower than the rate. Waiting
@@ -177,13 +179,32 @@ func (t *transfer) Write(p []byte) (n int, err error) {
 // interim response has, net/http reads a copy.
 func (t *transfer) WriteHeader(status int) {
 	const length = "Content-Length"
-	if header := t.Header(); status < 200 && header[length] == nil {
-		header[length] = []string{"0"}
-		defer delete(header, length)
+	if header := t.Header(); status < 200 {
+		if t.http10 { // the client would take it for the response (RFC 9110, section 15.2)
+			return
+		}
+		removeConnectionFields(header)
+		if header[length] == nil {
+			header[length] = []string{"0"}
+			defer delete(header, length)
+		}
 	}
 	t.beginWrite()
 	t.ResponseWriter.WriteHeader(status)
 	t.endWrite()
+}
+
+// removeConnectionFields removes the fields of one connection. ReverseProxy leaves them in interim responses (golang.org/issue/81319), and
+// clients refuse them over HTTP/2 (RFC 9113, section 8.2.2).
+func removeConnectionFields(h http.Header) {
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range [...]string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
+		delete(h, name)
+	}
 }
 
 // FlushError is for http.ResponseController.
