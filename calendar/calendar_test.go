@@ -242,16 +242,19 @@ func TestOperations(t *testing.T) {
 
 func TestInvalidOptionsAreRefused(t *testing.T) {
 	for text, o := range map[string]calendar.Options{
-		"calendar: Count must be from 1 to 2^40 (1099511627776), got 0":                                                   {Unit: calendar.Day},
-		"calendar: Count must be from 1 to 2^40 (1099511627776), got 1099511627777":                                       {Count: algo.MaxCount + 1, Unit: calendar.Day},
-		"calendar: Unit must be Day, Week, Month or Year, got 0":                                                          {Count: 1},
-		"calendar: Unit must be Day, Week, Month or Year, got 5":                                                          {Count: 1, Unit: 5},
-		"calendar: Zone must not be time.Local, which can differ between processes; name the zone, such as Europe/Berlin": {Count: 1, Unit: calendar.Day, Zone: time.Local},
-		"calendar: Cost is -1: algo: cost must be at least 1":                                                             {Count: 1, Unit: calendar.Day, Cost: -1},
-		"calendar: Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy":                   {Count: 1, Unit: calendar.Day, Cost: 2},
+		"calendar: Count must be from 1 to 2^40 (1099511627776), got 0":                                 {Unit: calendar.Day},
+		"calendar: Count must be from 1 to 2^40 (1099511627776), got 1099511627777":                     {Count: algo.MaxCount + 1, Unit: calendar.Day},
+		"calendar: Unit must be Day, Week, Month or Year, got 0":                                        {Count: 1},
+		"calendar: Unit must be Day, Week, Month or Year, got 5":                                        {Count: 1, Unit: 5},
+		"calendar: Cost is -1: algo: cost must be at least 1":                                           {Count: 1, Unit: calendar.Day, Cost: -1},
+		"calendar: Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy": {Count: 1, Unit: calendar.Day, Cost: 2},
 	} {
 		_, err := calendar.New(o)
 		require.EqualError(t, err, text)
+	}
+	for _, machine := range []*time.Location{time.Local, time.FixedZone("localtime", 0)} {
+		_, err := calendar.New(calendar.Options{Count: 1, Unit: calendar.Day, Zone: machine})
+		require.EqualError(t, err, "calendar: Zone must not be that of the machine, which can differ between processes; name the zone, such as Europe/Berlin")
 	}
 	for _, other := range []*time.Location{
 		time.FixedZone("", 3600), time.FixedZone("a b", 3600), time.FixedZone("UTC", 3600), time.FixedZone("Europe/Berlin", 3600),

@@ -40,8 +40,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("calendar: Count must be from 1 to 2^40 (%d), got %d", algo.MaxCount, o.Count)
 	case o.Unit < Day || o.Unit > Year:
 		return fmt.Errorf("calendar: Unit must be Day, Week, Month or Year, got %d", int(o.Unit))
-	case o.Zone == time.Local:
-		return fmt.Errorf("calendar: Zone must not be time.Local, which can differ between processes; name the zone, such as Europe/Berlin")
+	case o.Zone == time.Local || o.zone().String() == "localtime": // some systems have a zone of this name
+		return fmt.Errorf("calendar: Zone must not be that of the machine, which can differ between processes; name the zone, such as Europe/Berlin")
 	case o.Cost < 0:
 		return fmt.Errorf("calendar: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}
