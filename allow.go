@@ -54,8 +54,8 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 // AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under every rule.
 //
 // The decision is that of AllowN for the allowed calls or, if there are none, the denial of one call. A shadow rule charges as
-// many of the allowed calls as it would allow. If these are not all, its result is a denial. While the store fails, FailOpen
-// allows all n calls.
+// many of the allowed calls as it would allow. If these are not all, its result is a denial, and Paid is what it charged. While
+// the store fails, FailOpen allows all n calls.
 func (l *Limiter[T]) AllowUpTo(ctx context.Context, in T, n int64) (calls int64, d Decision, err error) {
 	d, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
 		if n < 1 {
@@ -80,13 +80,13 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 }
 
 // WaitN waits until n calls are allowed. Within one Limiter, calls with the same keys under the same enforced rules are served
-// first come, first served. Only the first of them asks the store; it sleeps for RetryAfter by the clock of the machine. Other
-// calls, and other processes, compete with it. If the burst is smaller than what is refilled in two round trips, waiting calls
-// get less than the rate.
+// first come, first served. After a denial, the first of them sleeps for RetryAfter by the clock of the machine, and the others
+// wait behind it without a round trip. Other calls, and other processes, compete with them. If the burst is smaller than what is
+// refilled in two round trips, waiting calls get less than the rate.
 //
 // If RetryAfter ends after the deadline of ctx, WaitN returns the denial at once, with an error that wraps
 // [context.DeadlineExceeded]. If no wait helps, the error also wraps [ErrExceedsCapacity]. Nothing was charged then. Behind
-// another call, the decision has only Rule and RetryAfter.
+// another call, the denial has only Rule and RetryAfter, those of that call.
 //
 // WaitN refuses inflight and penalty rules with a RuleError: it cannot release units, and asking too early would begin a
 // penalty. If units come back early, as by a Refund, WaitN may notice only at the RetryAfter.

@@ -84,8 +84,7 @@ func (r *Reservation[T]) clearHeld() {
 	}
 }
 
-// Release gives the held units back, if there are any. Rules that hold none stay charged. Units that are not released return
-// after their TTL.
+// Release gives the held units back, if there are any. Other charges stay. Units that are not released return after their TTL.
 //
 // After an error, Release can be called again, unless the error wraps [storage.ErrOutcomeUnknown]. If ctx has ended, Release
 // fails. After a request use [context.WithoutCancel].
@@ -206,7 +205,7 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 }
 
 // Hold decides one call like [Limiter.Allow]. If it is allowed, Hold holds and renews its units under inflight rules until
-// release is called. If they are lost, it cancels held with a cause that wraps [ErrHoldLost].
+// release is called. If they are lost, it cancels the context held, with a cause that wraps [ErrHoldLost].
 //
 // Call release when the work has ended. It also cancels held, unless nothing is held: then held is ctx. It is never nil, and
 // can be called again. If the store fails then, the units return after their TTL.
@@ -274,7 +273,8 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 	return r
 }
 
-// Keep renews the held units until stop is called. If they are lost, it cancels held with a cause that wraps [ErrHoldLost].
+// Keep renews the held units until stop is called. If they are lost, it cancels the context held, with a cause that wraps
+// [ErrHoldLost].
 //
 // stop also cancels held, unless nothing is held: then held is ctx. It can be called again. It releases nothing: call
 // Reservation.Settle or Reservation.Release after it. If a renewal panics, for instance in an Observer, held is cancelled, and

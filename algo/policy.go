@@ -59,7 +59,7 @@ type Holder interface {
 	// Held returns a policy for units that a Step has charged, with the same states. taken is the now of that Step, or of the
 	// last renewal, plus the Skew of its Result. Refund gives back only such units. Step renews them: it holds them as if they
 	// were charged at its own now, and charges nothing. If they have come back, Refund changes nothing, and Step denies with
-	// Never.
+	// a RetryAfter of Never.
 	Held(taken time.Time) Policy
 }
 

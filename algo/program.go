@@ -6,7 +6,7 @@ import (
 )
 
 // Portable is a policy whose Step, Refund and Charge can also run on a database server, in one round trip. The methods in Go
-// define it.
+// are the definition.
 type Portable interface {
 	Policy
 	// Program returns ok false if the policy runs in Go.

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/fixedwindow"
 )
 
-// State is the use of one key. [fixedwindow.AppendState] and [fixedwindow.ParseState] encode it.
+// State is the use of one key. [fixedwindow.AppendState] and [fixedwindow.ParseState] encode and decode it.
 type State = fixedwindow.State
 
 // Step decides a request of o.Cost units at now. With invalid options it denies, with a RetryAfter of [algo.Never].

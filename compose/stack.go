@@ -33,7 +33,8 @@ import (
 //   - RetryAfter, ResetAfter and Skew are the greatest.
 //   - NextRefill is the time until Remaining grows: the longest among the parts with the least Remaining, or 0 if one of these is
 //     full.
-//   - Part decided: on a denial it has the longest RetryAfter, otherwise the least Remaining. Of equal parts it is the first.
+//   - Part is the part that decided: on a denial the one with the longest RetryAfter, otherwise with the least Remaining. Of equal
+//     parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
 // If the number of parts changes, or the algorithm or period of one, the stack has another Kind, and a limiter gives it new

@@ -9,8 +9,8 @@ import (
 
 // State is the use of one key. A State with Used 0 is a new key.
 type State struct {
-	// Start is the first allowed request or charge in the window, in microseconds since the Unix epoch. A window of AlignClock
-	// may start earlier.
+	// Start is the time of the first allowed request or charge in the window, in microseconds since the Unix epoch. A window of
+	// AlignClock may start earlier.
 	Start int64
 	Used  int64 // units used in the window, at most algo.MaxLevel
 }

@@ -21,7 +21,7 @@
 //	413  the cost is above the capacity of a rule in Options.Bytes, so no wait helps
 //	422  the cost is above the capacity of another rule
 //	503  the store failed under sluice.FailClosed, or the request's context ended, as when the client is gone
-//	500  a rule failed, such as with an error of its PolicyFor
+//	500  a rule failed, such as with an error of its PolicyFor; or storage.ErrKey
 //
 // A refused request is answered before its body has arrived. Over HTTP/1, the connection of a request with a body then closes.
 //
@@ -54,7 +54,8 @@
 // # Several limiters on a route
 //
 // If the inner limiter denies, the outer limiter's charge stays. To charge all rules or none, put them into one limiter. Each limiter
-// appends its items to the fields. But behind a handler that makes its own header, such as http.TimeoutHandler, they replace the others.
+// appends its items to the fields. But behind a handler that makes its own header, such as http.TimeoutHandler, the fields of the
+// inner limiter replace the others.
 //
 // # Web pages of other origins
 //
@@ -71,6 +72,6 @@
 // # Response writers
 //
 // With Options.Settle or Options.SettleRules, the next handler gets another ResponseWriter. http.ResponseController, http.Flusher and
-// http.Hijacker work with it, http.Pusher does not. http.MaxBytesReader cannot close the connection after a body that is too large, so
-// call it in front of the Handler.
+// http.Hijacker work with it, http.Pusher does not. With it, http.MaxBytesReader cannot close the connection after a body that is too
+// large, so call MaxBytesReader in front of the Handler.
 package httplimit

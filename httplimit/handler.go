@@ -28,7 +28,7 @@ type Options struct {
 	// already set where they apply. OnDenied must not read the body, because over HTTP/1 reads fail after half a second. Nil means
 	// [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
-	// Settle returns what a request costs, as a number of calls, after its response: 0 refunds the charge of one call, 1 keeps it,
+	// Settle returns what a request costs, as a number of calls, after its response. 0 refunds the charge of one call, 1 keeps it,
 	// and more is charged even if it is not left. It is called even if the next handler panics, but not after a denial. status and
 	// written are those of [Response], and [ResponseTo] returns its header. If Settle panics or returns a negative number, or if
 	// the store fails, one call stays charged.

@@ -17,15 +17,15 @@ import (
 )
 
 // Transport is an http.RoundTripper for clients. It delays requests so that they stay within the limits that servers report,
-// and within a limiter of the client's own. If a request's deadline is before the end of the delay, the request is not sent,
-// and fails with a [WaitError]: at once, or at its deadline if it is behind a request that can wait longer.
+// and within a limiter of the client's own. If a request's deadline is before the end of the delay, the request fails with a
+// [WaitError] and is not sent. It fails at once, unless it is behind a request that can wait longer: then at its deadline.
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
 // If the field RateLimit of a response reports that r requests remain, and more after a time t, Transport sends at most r more
-// requests. Then it sends one after each t, or each minute if t is longer. After the first response, the server denies no
-// request. This holds if the limit counts requests, no other client shares it, all routes report it, the Limiter delays no
-// request, and each response arrives within a second.
+// requests until then, but waits for at most an hour. If no response reports more, it then sends one in each t, or in each
+// minute if t is longer. After the first response, the server denies no request. This holds if the limit counts requests, no
+// other client shares it, all routes report it, the Limiter delays no request, and each response arrives within a second.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit: for its Retry-After, or else the t of its
 // RateLimit, but at most an hour. If it has neither, or none above 0, Transport backs off exponentially from 1 second. After a

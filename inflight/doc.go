@@ -32,5 +32,5 @@
 // # Changed limits
 //
 // If the options of a key change, units stay held, but a step with a shorter TTL drops those that are older. After a change of
-// TTL or Slots, Release and Renew may not find older units. These return by themselves.
+// TTL or Slots, Release and Renew may not find units that were taken before. These return by themselves.
 package inflight

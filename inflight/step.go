@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// State has the units that are held under one key. [movingwindow.AppendState] and [movingwindow.ParseState] encode it.
+// State has the units that are held under one key. [movingwindow.AppendState] and [movingwindow.ParseState] encode and decode it.
 type State = movingwindow.State
 
 // Step takes o.Cost units at now, or none. RetryAfter assumes that none is released. With invalid options it denies, with a

@@ -21,8 +21,8 @@
 //	sluice_errors_total               counter    limiter, op, kind
 //	sluice_skew_seconds               histogram  limiter
 //
-// sluice_decisions_total counts each decision once, also cached denials. rule has the least remaining, or after a denial the
-// longest wait. It is empty if the decision failed or no rule applied.
+// sluice_decisions_total counts each decision once, also cached denials. rule is the rule with the least remaining, or after a
+// denial with the longest wait. It is empty if the decision failed or no rule applied.
 //
 // sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the decision. If that is allowed, only shadow
 // rules denied the call.
@@ -30,7 +30,7 @@
 // sluice_retries_total counts retries after conflicts and lost replies. sluice_errors_total counts the errors of decisions and
 // shadow rules. sluice_skew_seconds observes how far a stored state was ahead of the clock.
 //
-// [NewMemoryCollector] counts records, the maximum for one rule, and records that were removed before and after they expired:
+// [NewMemoryCollector] reports the records, the maximum for one rule, and the records removed before and after they expired:
 //
 //	sluice_memory_store_keys               gauge    store
 //	sluice_memory_store_keys_limit         gauge    store

@@ -68,7 +68,7 @@ type sentinel struct {
 func (e *sentinel) Error() string        { return e.text }
 func (e *sentinel) Is(target error) bool { return slices.Contains(e.implied, target) }
 
-// NotApplied wraps err, which must not be nil, with ErrNotApplied, unless it is wrapped already.
+// NotApplied wraps err, which must not be nil, with ErrNotApplied, unless err wraps it already.
 func NotApplied(err error) error {
 	if errors.Is(err, ErrNotApplied) {
 		return err

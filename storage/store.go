@@ -86,7 +86,7 @@ type Store interface {
 	// CompareAndSwap applies all swaps at one instant of the call, or none. If the database breaks this promise, the error wraps
 	// ErrPartialWrite.
 	//
-	// If a stored version is not Old, there is a conflict, which is not an error: nothing changes, not even a TTL, and swapped is
+	// If a stored version is not Old, there is a conflict, which is not an error. Nothing changes, not even a TTL, and swapped is
 	// false. current then has the stored records. They may be newer than the comparison, and even match Old. Otherwise current is
 	// nil.
 	//
@@ -97,8 +97,8 @@ type Store interface {
 // Purger is a store that may keep expired records until you call Purge. Do so about once a minute in one process.
 type Purger interface {
 	// Purge removes up to max expired records, and returns how many, even with an error. It never removes a record that was
-	// written again. If err is nil and removed is below max, only records that expired during the call, or are locked by other
-	// transactions, are left. If max is 0 or less, it does nothing. If the context has ended, it returns an error.
+	// written again. If err is nil and removed is below max, no expired records are left, except those that expired during the
+	// call or are locked by other transactions. If max is 0 or less, it does nothing. If the context has ended, it returns an error.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
 

@@ -8,8 +8,8 @@
 //	Burst + floor(Count * m / Period)               continuous refill
 //	Burst + min(Count, Burst) * ceil(m / Period)    interval refill; one less unless m is a multiple of Period
 //
-// units ([Policy.Bound]), with Period in microseconds and m = ceil((x-1)/1000). For example, 100/m
-// with a burst of 20 admits in any minute at most 120 units with continuous refill, and 40 with interval refill.
+// units ([Policy.Bound]), with Period in microseconds and m = ceil((x-1)/1000). For example, 100/m with a burst of 20 admits in
+// any minute at most 120 units with continuous refill, and 40 with interval refill.
 //
 // # When not to use it
 //
@@ -29,7 +29,7 @@
 //	cost 4                 ok, 0 left
 //	                                      +3: 3 left     +2: full
 //
-// If a clock is behind the state, nothing is refilled until it has reached that time. [algo.Policy] describes large steps.
+// If a clock is behind the state, nothing is refilled until it has caught up. [algo.Policy] describes large steps.
 //
 // # Source
 //

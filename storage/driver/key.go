@@ -18,8 +18,8 @@ import (
 // In each part, %, braces, control characters (U+0000 to U+001F, U+007F to U+009F) and invalid UTF-8 are written as %XX in upper
 // case. So are colons, except in KEY.
 //
-// Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and its
-// SHA-256 in hexadecimal. No other part contains %#.
+// Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and
+// the SHA-256 of the whole part in hexadecimal. No other part contains %#.
 type RuleKey struct {
 	Group string // from Options.Group
 	Rule  string // from [Rule]; if it is empty, a Key with three colons can look like a key of a rule

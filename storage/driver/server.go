@@ -71,8 +71,9 @@ func IndexOfProgram(programs []*algo.Program, p *algo.Program) int {
 type Request struct {
 	Uses  []Use
 	Times int // the number of equal requests; above 1 only if all uses are an Allow
-	// Applied is set by Run: the number of applied steps, or [Damaged] or [Declined]. An equal request that a use without Shadow
-	// denies applies none. Otherwise each Allow with enough units, each Refund and each Charge applies one, unless it is skipped.
+	// Applied is set by Run: the number of applied steps of all uses and equal requests, or [Damaged] or [Declined]. An equal
+	// request that a use without Shadow denies applies none. Otherwise each Allow with enough units, each Refund and each Charge
+	// applies one, unless it is skipped.
 	Applied int
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 	Table string
 	// Unlogged makes Migrate create an unlogged table: faster, but empty after a crash of the server.
 	Unlogged bool
-	// NoFunctions makes this process decide, in two round trips or more, because functions must not be created.
+	// NoFunctions makes this process decide, in two round trips or more. Set it if functions must not be created.
 	NoFunctions bool
 	// Programs are those of your own algorithms, for which Migrate creates functions. Their Args have no effect.
 	Programs []algo.Program

@@ -40,7 +40,7 @@ var (
 	_ storage.Lister    = (*Store)(nil)
 )
 
-// New returns a store that uses db, without a connection. Call [Store.Migrate] before the first use.
+// New returns a store that uses db. It does not connect. Call [Store.Migrate] before the first use.
 func New(db *sql.DB, o Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: db must not be nil; pass the result of sql.Open")
@@ -170,7 +170,7 @@ func (s *Store) writeRow(c *connection, w *storage.Swap, now int64) (rows int64,
 // transaction holds the write lock for a few milliseconds at most.
 const purgeBatch = 200
 
-// Purge implements [storage.Purger]. It deletes 200 records in a transaction, and waits for the write lock as long as
+// Purge implements [storage.Purger]. It deletes up to 200 records in a transaction, and waits for the write lock as long as
 // [Store.Migrate].
 func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	if limit <= 0 {
