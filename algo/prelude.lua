@@ -5,14 +5,3 @@ local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max,
 local pack, unpack, byte, sub, char = struct.pack, struct.unpack, string.byte, string.sub, string.char
 local DAMAGED, DECLINED = -1, -2
 local MAX = 4503599627370495 -- 2^52 - 1
-
--- decode returns the fields of the state of gcra or tokenbucket, or nil.
-local function decode(state, tag)
-  if #state ~= 25 then return end
-  local own, version, at, level, unit = unpack('>BBI7I8I8', state)
-  if own == tag and version == 1 and at <= MAX and level >= 1 and level <= MAX and unit >= 1 and unit <= MAX then
-    return at, level, unit
-  end
-end
-
-local function encode(tag, at, level, unit) return pack('>BBI7I8I8', tag, 1, at, level, unit) end

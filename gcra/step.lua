@@ -5,9 +5,10 @@
 local burst, unit, drain = args[1], args[2], args[3]
 local at, level = now, 0
 if state ~= '' then
-  local was
-  at, level, was = decode(state, 103)
-  if not at then return DAMAGED end
+  local tag, version, was
+  if #state ~= 25 then return DAMAGED end
+  tag, version, at, level, was = unpack('>BBI7I8I8', state)
+  if tag ~= 103 or version ~= 1 or at > MAX or level < 1 or level > MAX or was < 1 or was > MAX then return DAMAGED end
   if was ~= unit then level = min(ceil(level / was), floor(MAX / unit)) * unit end
 end
 
@@ -36,5 +37,5 @@ end
 
 level = level + paid * unit
 if level <= 0 then return 1, paid == 0 and state or '' end
-if paid ~= 0 then state = encode(103, at, level, unit) end
+if paid ~= 0 then state = pack('>BBI7I8I8', 103, 1, at, level, unit) end
 return times, state, skew + ceil(level / drain)

@@ -6,9 +6,10 @@ local BEGUN = 2251799813685248 -- 2^51, added to the time since the last refill
 local burst, unit, drain, every, most = args[1], args[2], args[3], args[4], args[5]
 local last, at, level = now, now, 0
 if state ~= '' then
-  local was, passed
-  last, level, was = decode(state, 116)
-  if not last then return DAMAGED end
+  local tag, version, was, passed
+  if #state ~= 25 then return DAMAGED end
+  tag, version, last, level, was = unpack('>BBI7I8I8', state)
+  if tag ~= 116 or version ~= 1 or last > MAX or level < 1 or level > MAX or was < 1 or was > MAX then return DAMAGED end
   was, passed = was < BEGUN and was or 1, max(0, was - BEGUN)
   at = last - passed % every
   if was ~= unit then level = min(ceil(level / was), floor(most / unit)) * unit end
@@ -39,6 +40,6 @@ if level <= 0 then return 1, paid == 0 and state or '' end
 if paid ~= 0 then
   last = max(last, now)
   if every > 1 then unit = BEGUN + last - at end
-  state = encode(116, last, level, unit)
+  state = pack('>BBI7I8I8', 116, 1, last, level, unit)
 end
 return times, state, at + ceil(level / drain) * every - now
