@@ -141,8 +141,14 @@ func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 func TestConnectionToAReadOnlyServerIsReplaced(t *testing.T) {
 	p := newPool(t, "&pool_max_conns=1")
 	s, _ := newStore(t, p)
-	exec(t, p, "SET default_transaction_read_only = on")
+	const makeReadOnly = "SET default_transaction_read_only = on"
+	exec(t, p, makeReadOnly)
 	requireLimits(t, s)
+
+	missing := storeOn(t, p, postgres.Options{Table: fmt.Sprint("table_", tables.Add(1))})
+	exec(t, p, makeReadOnly)
+	requireKinds(t, missing.Migrate(t.Context()), storage.ErrUnavailable, storage.ErrNotApplied)
+	require.NoError(t, missing.Migrate(t.Context()))
 }
 
 // A replica refuses to write, and does not even read an unlogged table.

@@ -120,6 +120,7 @@ var errHidden = errors.New("search_path finds the functions of a former table fi
 func (s *Store) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) (err error) {
 		defer func() {
+			s.closeReadOnly(ctx, tx, err)
 			if err != nil && isUnsent(tx, err) { // for instance errHidden
 				err = storage.NotApplied(err)
 			}

@@ -65,13 +65,20 @@ func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...
 		case err == nil:
 			return all, nil
 		case unprepared || s.inTransaction() || !isPreparedElsewhere(err):
-			if conn, ok := db.(*pgxpool.Conn); ok && db != s.db && isReadOnly(err) {
-				_ = conn.Conn().Close(ctx) // the pool's next connection may reach the new primary
+			if conn, ok := db.(*pgxpool.Conn); ok {
+				s.closeReadOnly(ctx, conn, err)
 			}
 			return nil, s.failure(db, err)
 		}
 		unprepared = true
 		s.unprepared.Store(true)
+	}
+}
+
+// closeReadOnly closes a connection of the pool if its server is read-only. The next connection may reach the new primary.
+func (s *Store) closeReadOnly(ctx context.Context, db interface{ Conn() *pgx.Conn }, err error) {
+	if _, isPool := s.db.(*pgxpool.Pool); isPool && isReadOnly(err) {
+		_ = db.Conn().Close(ctx)
 	}
 }
 

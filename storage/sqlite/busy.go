@@ -99,7 +99,7 @@ func wrap(err error) error {
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 	case hasCode(err, sqlite3.ErrFull, sqlite3.ErrIoErr, sqlite3.ErrCantOpen, sqlite3.ErrReadonly):
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
-	case strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: "):
+	case strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(err.Error(), "no such index: "): // Migrate says more about an index
 		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
 	case strings.HasPrefix(e.Error(), "no such column: ") || strings.Contains(e.Error(), " has no column named "):
 		return fmt.Errorf("sqlite: %w; set another table in Options.Table or use another database, or drop this table if it holds only limits; then call Store.Migrate", err)
