@@ -264,8 +264,10 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 	require.Equal(t, "1min", selected[string](t, own, "SHOW lock_timeout"))
 	within(t, 1500*time.Millisecond, func(ctx context.Context) error {
 		busy := begin(t, own)
-		time.AfterFunc(slack/2, func() { _ = busy.Rollback(context.Background()) }) // until then there is no connection
+		released := make(chan error, 1)
+		time.AfterFunc(slack/2, func() { released <- busy.Rollback(context.Background()) }) // until then there is no connection
 		_, _, err := waiter.CompareAndSwap(ctx, creating("a")...)
+		require.NoError(t, <-released)
 		return err
 	})
 

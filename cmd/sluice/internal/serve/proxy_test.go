@@ -349,7 +349,7 @@ func overTLS(t *testing.T, handler http.HandlerFunc) *testServer {
 	return w
 }
 
-// TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem: otherwise a POST could get 502. Node.js and Uvicorn wait for 5 seconds.
+// TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem: otherwise a POST could get 502. Node and Uvicorn wait for 5 seconds.
 func TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem(t *testing.T) {
 	require.Less(t, new(Options).newTransport().IdleConnTimeout, 5*time.Second)
 }
