@@ -16,8 +16,8 @@ const dialTimeout = 10 * time.Second
 // maxIdle is how many idle connections to the upstream are kept.
 const maxIdle = 512
 
-// idleConnTime is how long an idle connection to the upstream is kept. Node and Uvicorn close one after 5 seconds by default. A POST that
-// is sent at that moment would get 502, because it cannot be sent again.
+// idleConnTime is how long an idle connection to the upstream is kept. Node and Uvicorn close one after 5 seconds by default. A
+// POST that is sent at that moment would get 502, because it cannot be sent again.
 const idleConnTime = 4 * time.Second
 
 // newTransport returns the transport for requests to the upstream. Their contexts must be those of
