@@ -61,12 +61,9 @@ func (f *forwarding) trusts(r *http.Request) bool {
 // proxy stay; the upstream must know whether its proxies write them. So does the kind that trusted proxies write, Forwarded or X-Forwarded,
 // but not the other kind, because a client may have forged it.
 func (f *forwarding) clean(r *http.Request) {
-	for _, list := range r.Header["Connection"] { // httputil removes these headers
-		for name := range strings.SplitSeq(list, ",") {
-			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-			if len(f.headers[plainName(name)]) > 0 {
-				delete(r.Header, name)
-			}
+	for name := range connectionFields(r.Header) { // httputil removes them later
+		if len(f.headers[plainName(name)]) > 0 {
+			delete(r.Header, name)
 		}
 	}
 	if cookies := r.Header["Cookie"]; len(f.headers["cookie"]) > 0 && len(cookies) > 0 {

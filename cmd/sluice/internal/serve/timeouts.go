@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"os"
@@ -194,16 +195,27 @@ func (t *transfer) WriteHeader(status int) {
 	t.endWrite()
 }
 
-// removeConnectionFields removes the fields of one connection. ReverseProxy leaves them in interim responses (golang.org/issue/81319), and
-// clients refuse them over HTTP/2 (RFC 9113, section 8.2.2).
+// removeConnectionFields removes the fields of one connection. ReverseProxy leaves them in interim responses (golang.org/issue/81319),
+// and clients refuse them over HTTP/2 (RFC 9113, section 8.2.2).
 func removeConnectionFields(h http.Header) {
-	for _, list := range h["Connection"] {
-		for name := range strings.SplitSeq(list, ",") {
-			h.Del(strings.TrimSpace(name))
-		}
+	for name := range connectionFields(h) {
+		delete(h, name)
 	}
 	for _, name := range [...]string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
 		delete(h, name)
+	}
+}
+
+// connectionFields yields the names of the fields that Connection lists.
+func connectionFields(h http.Header) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, list := range h["Connection"] {
+			for name := range strings.SplitSeq(list, ",") {
+				if !yield(http.CanonicalHeaderKey(strings.TrimSpace(name))) {
+					return
+				}
+			}
+		}
 	}
 }
 
