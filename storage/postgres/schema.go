@@ -139,14 +139,13 @@ func (s *Store) create(ctx context.Context) error {
 		if invalid && !index {
 			return errInvalidIndex
 		}
-		isMissing := !index
-		if isMissing {
+		if !index {
 			ddl += s.indexSchema()
 		}
 		if _, err := tx.Exec(ctx, ddl); err != nil {
 			return err
 		}
-		if isMissing {
+		if !index {
 			if err := readInfo(); err != nil {
 				return err
 			}
