@@ -10,7 +10,7 @@
 //	sluice.decision.duration   a histogram of seconds, by limiter and op
 //	sluice.shadow_denials      denials by shadow rules, by limiter, op and rule
 //
-// The attributes begin with "sluice.". None has a key, because keys can be secret, and many.
+// The attributes begin with "sluice.". No attribute has a key, because keys can be secret, and there can be many.
 package otel
 
 import (
