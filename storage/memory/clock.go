@@ -53,21 +53,6 @@ func (s *Store) instant() int64 {
 }
 
 func (s *Store) monotonic() int64 {
-	start := s.clockStart.Load()
-	if start == nil {
-		start = s.startClock()
-	}
-	return start.wall + int64(time.Since(start.monotonic))
-}
-
-// clockStart is one instant by both clocks.
-type clockStart struct {
-	wall      int64 // nanoseconds since 1970
-	monotonic time.Time
-}
-
-func (s *Store) startClock() *clockStart {
-	now := time.Now()
-	s.clockStart.CompareAndSwap(nil, &clockStart{now.UnixNano(), now})
-	return s.clockStart.Load()
+	s.startClock.Do(func() { s.clockStart = time.Now() })
+	return s.clockStart.UnixNano() + int64(time.Since(s.clockStart))
 }

@@ -85,6 +85,7 @@ func (s *Store) newPartition() *partition {
 type location struct {
 	shard *shard
 	hash
+	number uint32 // of the entry in its table during decide; 0 if there is none
 }
 
 // hash identifies a key in a partition.
@@ -135,5 +136,5 @@ func (s *Store) locateHash(rule string, h hash) location {
 	if p == nil {
 		p = s.createPartition(rule)
 	}
-	return location{p.shardOf(h), h}
+	return location{shard: p.shardOf(h), hash: h}
 }

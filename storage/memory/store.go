@@ -26,7 +26,8 @@ type Store struct {
 	// Clock is the clock of the store. nil means a monotonic clock; see Now.
 	Clock func() time.Time
 
-	clockStart atomic.Pointer[clockStart]            // see Now
+	startClock sync.Once                             // sets clockStart
+	clockStart time.Time                             // by both clocks; see Now
 	partitions atomic.Pointer[map[string]*partition] // by rule; a new rule replaces the map
 	creating   sync.Mutex                            // is held while the map is replaced
 }
@@ -147,15 +148,11 @@ func (s *Store) finish(locks lockSet, locations []location, at int64) {
 // decide runs an update on the records at locations, whose shards are locked. own is the time by the store's clock, and
 // latest is the later one of now and own.
 func decide(u *driver.Update, now time.Time, own, latest int64, locations []location) {
-	var someNumbers [fewKeys]uint32 // of the entries; 0 if there is none
-	numbers := someNumbers[:]
-	if len(locations) > fewKeys {
-		numbers = make([]uint32, len(locations))
-	}
 	for i := range locations {
-		sh, item := locations[i].shard, &u.Items[i]
-		number, e := sh.table.find(locations[i].hash)
-		numbers[i] = number
+		loc, item := &locations[i], &u.Items[i]
+		sh := loc.shard
+		var e *entry
+		loc.number, e = sh.table.find(loc.hash)
 		sh.table.read(&item.Found, e, own)
 		item.Next = driver.Change{State: sh.buffer(i)}
 	}
@@ -166,7 +163,7 @@ func decide(u *driver.Update, now time.Time, own, latest int64, locations []loca
 		loc, c := &locations[i], &u.Items[i].Next
 		switch sh := loc.shard; c.Verb {
 		case driver.Put:
-			sh.table.putAt(loc.hash, numbers[i], c.State, properties{sh.nextVersion(), expiry(latest, c.TTL), c.Priority})
+			sh.table.putAt(loc.hash, loc.number, c.State, properties{sh.nextVersion(), expiry(latest, c.TTL), c.Priority})
 			sh.grow(i, len(c.State))
 		case driver.Delete:
 			sh.table.remove(loc.hash)
