@@ -255,7 +255,7 @@ func (q *queue) checkOverload() error {
 	return nil
 }
 
-// release ends the round trip of a caller. If attempts wait, a sender takes its place.
+// release ends a round trip of a caller, or a sender. If attempts wait, a new sender takes its place.
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -268,29 +268,27 @@ func (q *queue) release() {
 
 // runSender is a sender: it sends the waiting attempts, batch by batch, until none waits.
 func (q *queue) runSender() {
-	for q.sendWaiting() {
+	defer q.release() // also if an evaluator has called runtime.Goexit
+	for {
+		runtime.Gosched() // lets callers whose calls just returned join the batch
+		attempts, until := q.take()
+		if len(attempts) == 0 {
+			return
+		}
+		q.sendUntil(until, attempts)
 	}
 }
 
-// sendWaiting sends a batch of waiting attempts. It returns false if none waits.
-func (q *queue) sendWaiting() (sent bool) {
-	runtime.Gosched() // lets callers whose calls just returned join the batch
-	attempts, until := q.take()
-	if len(attempts) == 0 {
-		return false
-	}
+// sendUntil sends a batch of a sender.
+func (q *queue) sendUntil(deadline time.Time, attempts []*attempt) {
 	defer func() {
 		for _, a := range attempts {
 			close(a.done)
 		}
-		if !sent { // an evaluator has called runtime.Goexit
-			go q.runSender()
-		}
 	}()
-	ctx, cancel := context.WithDeadline(context.Background(), until)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	q.send(ctx, attempts)
-	return true
 }
 
 // take returns a batch of waiting attempts and the deadline for its round trip. The callers of attempts whose deadline is over
@@ -315,9 +313,6 @@ func (q *queue) take() (attempts []*attempt, until time.Time) {
 	}
 	for _, a := range attempts {
 		a.until = until
-	}
-	if len(attempts) == 0 {
-		q.inFlight--
 	}
 	return attempts, until
 }
