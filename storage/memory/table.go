@@ -75,11 +75,6 @@ func (t *table) putAt(h hash, number uint32, state []byte, p properties) {
 	} else {
 		e = t.entries.at(number)
 	}
-	t.write(number, e, state, p)
-}
-
-// write replaces the record of an entry.
-func (t *table) write(number uint32, e *entry, state []byte, p properties) {
 	if p.expires < e.expires {
 		t.byExpiry.lower(number, p.expires)
 	}
@@ -122,7 +117,7 @@ func (t *table) countProtected(before, now int64) {
 	}
 }
 
-// create creates an entry for h, which must have none. The version of the entry is 0 until write.
+// create creates an entry for h, which must have none. The version of the entry is 0 until putAt writes the record.
 func (t *table) create(h hash) (number uint32, e *entry) {
 	if t.index.isFull(t.entries.count + 1) {
 		size := len(t.index.slots)
