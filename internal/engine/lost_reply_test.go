@@ -75,14 +75,6 @@ func TestRefundWithALostReplyIsNeverRepeated(t *testing.T) {
 	}
 }
 
-func TestResetWithALostReplyIsNeverRepeated(t *testing.T) {
-	forEachWay(t, []way{bySwaps}, engine.Options{}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.store.after = onTrip(b.write(), errLost)
-		b.failed(b.decide(newCallOf(driver.Reset, nil, "k")), storage.ErrOutcomeUnknown)
-	})
-}
-
 // The second attempt fails before it is evaluated, so it stores nothing.
 func TestChangesOfAnEarlierAttemptDoNotCount(t *testing.T) {
 	forEachWay(t, []way{inTransaction}, engine.Options{}, func(b *fixture) {
@@ -375,8 +367,8 @@ func pay(b *fixture, random *rand.Rand, timeout time.Duration, paid *ledger) {
 
 var program *algo.Program = counter(limit)
 
-// The caller must not read the request, which a hanging round trip can still use.
-func TestResetThatFailsReportsNoRecord(t *testing.T) {
+// It is not repeated. The caller must not read the request, which a hanging round trip can still use.
+func TestResetWithALostReplyReportsNoRecord(t *testing.T) {
 	forEachWay(t, []way{bySwaps}, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "x")
 		b.store.after = onTrip(b.write(), errLost)
