@@ -5,7 +5,7 @@ package memory_test
 //   - it holds at most MaxKeys records of a rule, and evicts exactly the record that the comment of package memory names;
 //   - keys of one rule never evict keys of another rule;
 //   - transactions do not allocate, a record takes little memory, and Purge frees that of expired records;
-//   - a transaction stores any number of keys. A key in parts and its text name the same record. A panic of a clock releases all locks.
+//   - a key in parts and its text name the same record. A panic of a clock releases all locks.
 
 import (
 	"context"
@@ -201,20 +201,6 @@ func TestSwapOfMoreThanMaxKeys(t *testing.T) {
 	require.Equal(t, memory.Stats{Keys: 1, Evicted: 2}, s.Stats())
 	require.NoError(t, s.Transact(ctx, nil, putting("x", "c", "d")))
 	require.Equal(t, memory.Stats{Keys: 1, Evicted: 4}, s.Stats())
-}
-
-// Two records must go, and a third one could.
-func TestExpiredRecordsAreEvictedFirst(t *testing.T) {
-	s := &memory.Store{MaxKeys: 3}
-	keys := []string{textOf("live"), textOf("a"), textOf("b"), textOf("c"), textOf("d")}
-	for i, ttl := range []time.Duration{time.Hour, time.Second, time.Second} {
-		put(t, s, epoch, keys[i], ttl)
-	}
-	now := epoch.Add(2 * time.Second)
-	_, swapped, err := at(s, now).CompareAndSwap(ctx, swapOf(keys[3], 0, "c", 0), swapOf(keys[4], 0, "d", 0))
-	require.NoError(t, err)
-	require.True(t, swapped)
-	require.Equal(t, []string{keys[0], keys[3], keys[4]}, existing(t, s, now, keys...))
 }
 
 func TestTimesFarFromNow(t *testing.T) {
@@ -424,16 +410,4 @@ func TestPanicOfAClockReleasesTheLocks(t *testing.T) {
 	faulty = false
 	require.Panics(t, func() { _ = s.Transact(ctx, func() time.Time { panic("the clock of the limiter") }, putting("x", "a")) })
 	require.NoError(t, s.Transact(ctx, nil, putting("x", "a"))) // would hang
-}
-
-func TestTransactionOfManyKeys(t *testing.T) {
-	s, keys := new(memory.Store), make([]string, 100)
-	for i := range keys {
-		keys[i] = fmt.Sprint(i)
-	}
-	require.NoError(t, s.Transact(ctx, nil, putting("one", keys...), putting("two", keys[:50]...)))
-	for i, key := range keys {
-		require.Equal(t, i < 50, string(load(t, s, textOf(key)).State) == "two")
-	}
-	require.Equal(t, 100, s.Stats().Keys)
 }
