@@ -31,7 +31,7 @@ func (q *queue) record(began time.Time, err error, wrote bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	isShort := time.Since(began) < q.engine.options.Timeout
-	switch q.warm = false; {
+	switch {
 	case errors.Is(err, context.Canceled) || isOutage(err) && breaker.IsTimeout(err) && isShort:
 		q.breaker.CutShort(began)
 	case isOutage(err):
@@ -39,7 +39,7 @@ func (q *queue) record(began time.Time, err error, wrote bool) {
 		q.lastErr = err
 	default:
 		q.breaker.Succeeded(wrote)
-		q.warm, q.lastErr = true, nil
+		q.lastErr = nil
 	}
 }
 

@@ -30,7 +30,6 @@ type queue struct {
 	inFlight int       // batches
 	waiting  list.List // the attempts that wait for a batch, in the order of arrival
 	others   int       // the calls that wait for another call, or pause after a failure
-	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
 
 	held   map[string]time.Time // until when keys count as held
@@ -175,7 +174,7 @@ func (q *queue) enter(c *call, a *attempt) (sends bool, err error) {
 		return false, errHeld
 	}
 	c.admitted = true
-	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.breaker.Answered()) < ownSendWithin {
+	if q.engine.server != nil && q.inFlight == 0 && q.lastErr == nil && time.Since(q.breaker.Answered()) < ownSendWithin {
 		q.inFlight++
 		return true, nil
 	}
