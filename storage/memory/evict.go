@@ -59,27 +59,18 @@ func (p *partition) evictUnprotected(keep hash, at int64) bool {
 	return false
 }
 
-// evictProtected removes the protected record with the lowest rank.
+// evictProtected removes the protected record with the lowest rank. If another goroutine has removed or written it meanwhile, it
+// removes another one of its shard.
 func (p *partition) evictProtected(keep hash, at int64) bool {
-	for {
-		lowest, lowestRank := (*shard)(nil), int64(none)
-		for i := range p.shards {
-			if rank := p.shards[i].lowestRank(keep); rank < lowestRank {
-				lowest, lowestRank = &p.shards[i], rank
-			}
-		}
-		if lowest == nil {
-			return false
-		}
-		choose := func(t *table) uint32 {
-			number, rank := t.lowestRank(keep)
-			if rank > lowestRank { // another goroutine has removed or written the record
-				return 0
-			}
-			return number
-		}
-		if lowest.removeChosen(choose, at) {
-			return true
+	lowest, lowestRank := (*shard)(nil), int64(none)
+	for i := range p.shards {
+		if rank := p.shards[i].lowestRank(keep); rank < lowestRank {
+			lowest, lowestRank = &p.shards[i], rank
 		}
 	}
+	choose := func(t *table) (number uint32) {
+		number, _ = t.lowestRank(keep)
+		return number
+	}
+	return lowest != nil && lowest.removeChosen(choose, at)
 }
