@@ -110,14 +110,6 @@ func (s *Store) locate(key string) location {
 	return s.locateHash(k.Rule, newHash(maphash.String(textSeedHi, key), maphash.String(textSeedLo, key)))
 }
 
-// locateRuleKey returns the location of the key whose text is k.String().
-func (s *Store) locateRuleKey(k *driver.RuleKey) location {
-	if k.IsShort() { // then the text need not be built
-		return s.locateHash(k.Rule, hashOfParts(k))
-	}
-	return s.locate(k.String())
-}
-
 // hashOfParts returns the hash of a key of which no part is cut in the text.
 func hashOfParts(k *driver.RuleKey) hash {
 	hi, lo := maphash.String(keySeedHi, k.Key), maphash.String(keySeedLo, k.Key)

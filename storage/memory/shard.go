@@ -92,7 +92,9 @@ func (s *shard) removeExpired(at int64, max int) (removed int) {
 		}
 		s.table.removeAndCount(number, at)
 	}
-	s.table.freeIfEmpty()
+	if s.table.entries.count == 0 {
+		s.table.clear() // frees its memory
+	}
 	return removed
 }
 

@@ -127,13 +127,16 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 // key, and to hash it takes longer than to compare it.
 func (s *Store) locateItem(items []driver.Item, i int, locations []location) location {
 	k := &items[i].Key
+	if !k.IsShort() {
+		return s.locate(k.String())
+	}
 	if i > 0 {
 		before := &items[i-1].Key
-		if k.Key == before.Key && k.Group == before.Group && k.IsShort() && before.IsShort() {
+		if k.Key == before.Key && k.Group == before.Group && before.IsShort() {
 			return s.locateHash(k.Rule, locations[len(locations)-1].hash)
 		}
 	}
-	return s.locateRuleKey(k)
+	return s.locateHash(k.Rule, hashOfParts(k)) // the text need not be built
 }
 
 // finish ends a transaction on the records at locations.
@@ -177,7 +180,11 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	return s.sweep(s.instant(), max), nil
+	at := s.instant()
+	for _, p := range s.allPartitions() {
+		removed += p.removeExpired(at, max-removed)
+	}
+	return removed, nil
 }
 
 // Clear removes all records of the rules whose text (see driver.Rule) begins with prefix. It returns how many, including expired
@@ -189,14 +196,6 @@ func (s *Store) Clear(prefix string) (removed int) {
 				removed += p.shards[i].clear()
 			}
 		}
-	}
-	return removed
-}
-
-// sweep removes up to max records that have expired at an instant, and returns how many it removed.
-func (s *Store) sweep(at int64, max int) (removed int) {
-	for _, p := range s.allPartitions() {
-		removed += p.removeExpired(at, max-removed)
 	}
 	return removed
 }

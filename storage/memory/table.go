@@ -205,10 +205,3 @@ func (t *table) clear() (removed int) {
 	*t = table{counters: t.counters}
 	return removed
 }
-
-// freeIfEmpty frees the memory of a table without entries.
-func (t *table) freeIfEmpty() {
-	if t.entries.count == 0 {
-		t.clear()
-	}
-}
