@@ -5,7 +5,7 @@
 //   - A swap and a batch are one command each, for which the user needs only the documented rights
 //     (command_test.go).
 //   - Whatever happens to a message, errors report correctly whether a write was applied, and no write
-//     is applied twice (laws_test.go, fault_test.go, run_reply_test.go). Held units are not released twice (fault_test.go).
+//     is applied twice (laws_test.go, fault_test.go, run_reply_test.go).
 //   - A server that cannot serve writes nothing, and errors have its reason (failure_test.go).
 //   - Each call ends at its deadline, whatever timeouts the client has (fault_test.go).
 //   - Failovers and moving slots lose only what the package comment says (failover_test.go). Place returns
