@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,33 +55,6 @@ func TestSwapAndBatchAreOneCommandEach(t *testing.T) {
 		proxy.Plan()
 		runOK(t, s, batches...)
 		require.Equal(t, []int{2, 1, 1, 1, 3}[i], proxy.Exchanges())
-	}
-}
-
-// The callers flush the scripts while they run batches and swaps.
-func TestFlushedScriptsAreSentAgain(t *testing.T) {
-	server := shared.Redis(t)
-	s := sharedStore(t)
-	const callers, times = 4, 50
-	var group sync.WaitGroup
-	for caller := range callers {
-		group.Go(func() {
-			for i := range times {
-				if i%5 == 0 {
-					_, _ = server.Do("SCRIPT", "FLUSH")
-				}
-				b, many := oneRequest("a"), requestEach("b", "c")
-				s.Run(t.Context(), b, many)
-				_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(1+i%2, fmt.Sprint(caller, " ", i))...)
-				if b.Err != nil || many.Err != nil || err != nil || !swapped {
-					t.Error(b.Err, many.Err, err, swapped)
-				}
-			}
-		})
-	}
-	group.Wait()
-	for _, key := range []string{"a", "b", "c"} {
-		require.Equal(t, callers*times, usedOf(t, s, key))
 	}
 }
 
@@ -235,7 +207,9 @@ func TestStackRunsAfterABatchOfItsParts(t *testing.T) {
 	s := sharedStore(t)
 	stack := oneRequest(textOf(t.Name(), "stack"))
 	stack.Requests[0].Uses[0].Program = programOf(sluice.MustPolicy("all(gcra 1000/10000h; gcra 2000/10000h)"))
-	runOK(t, s, oneRequest(textOf(t.Name(), "part")))
-	runOK(t, s, stack)
+	part := textOf(t.Name(), "part")
+	runOK(t, s, oneRequest(part))
+	runOK(t, s, oneRequest(part), stack) // only the script of the stack is sent again
 	require.Equal(t, 1, stack.Requests[0].Applied)
+	require.Equal(t, 2, usedOf(t, s, part))
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,27 +145,6 @@ func TestFailedHandshakeSendsNoCommand(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// A connection can take longer than the timeout of each call.
-func TestLaterCallsUseTheConnectionOfACallThatHasEnded(t *testing.T) {
-	for call, write := range writes {
-		var dials atomic.Int32
-		connect := make(chan struct{})
-		client := newClientWith(t, goredis.Options{Addr: shared.Redis(t).Addr(), PoolSize: 1, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			dials.Add(1)
-			<-connect
-			return new(net.Dialer).DialContext(ctx, network, addr)
-		}})
-		s := open(t, client, t.Name())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		requireNotApplied(t, write(ctx, s, call+" a", call+" b"))
-		close(connect)
-		require.NoError(t, write(t.Context(), s, call+" c", call+" d"))
-		require.EqualValues(t, 1, dials.Load())
-		require.Empty(t, stored(t, s, call+" a"), "it must not be sent later")
 	}
 }
 
