@@ -35,24 +35,13 @@ func classify(err error) error {
 // server without scripts. The arguments contain keys.
 const argumentsMarker = "with args beginning with:"
 
-// shortenedError is an error reply without the arguments of the command in its text.
-type shortenedError struct{ error }
-
+// withoutArguments returns err, or an error reply without the arguments of the command in its text.
 func withoutArguments(err error) error {
-	if err != nil && strings.Contains(err.Error(), argumentsMarker) {
-		return shortenedError{err}
+	if text, _, found := strings.Cut(err.Error(), argumentsMarker); found {
+		return replyError(strings.TrimRight(text, ", "))
 	}
 	return err
 }
-
-// Error implements error.
-func (e shortenedError) Error() string {
-	text, _, _ := strings.Cut(e.error.Error(), argumentsMarker)
-	return strings.TrimRight(text, ", ")
-}
-
-// Unwrap returns the error of the client.
-func (e shortenedError) Unwrap() error { return e.error }
 
 // failure is classify. If the store is unavailable, it also makes a cluster's client read the slots of the nodes again. By
 // itself the client does that only after a redirect, which a dead node does not send.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,14 +23,17 @@ const (
 	askingEvery = time.Second            // how often a server is asked that has not refused a connection
 )
 
-// refusal is what a server last replied to a new connection, if it was an error. It is kept for a while, because a call whose
-// deadline has passed cannot ask.
+// refusal asks a server for its reply to a new connection, and keeps the reply, because a call whose deadline has passed cannot ask.
 type refusal struct {
 	asking sync.Mutex // is held while a call asks; the others do not wait, because their deadlines can be earlier
-	mu     sync.Mutex // guards the other fields
-	addr   string
-	at     time.Time
-	reply  string
+	last   atomic.Pointer[serverReply]
+}
+
+// serverReply is the reply of a server to a new connection, if it was an error, and otherwise "".
+type serverReply struct {
+	addr string
+	at   time.Time
+	text string
 }
 
 // withRefusal adds the reason to err if the server closes connections because it has too many clients, or because of its
@@ -54,35 +58,29 @@ func (s *Store) withRefusal(ctx context.Context, name string, err error) error {
 	return err
 }
 
+func (r *serverReply) isFresh() bool {
+	kept := askingEvery
+	if r.text != "" {
+		kept = refusalKept
+	}
+	return time.Since(r.at) < kept
+}
+
 // of returns the error that a server replies to a new connection, or "".
 func (r *refusal) of(ctx context.Context, o *redis.Options) string {
-	reply, isKnown := r.known(o.Addr)
-	if isKnown || ctx.Err() != nil || !r.asking.TryLock() {
-		return reply
+	if last := r.last.Load(); last != nil && last.addr == o.Addr && last.isFresh() {
+		return last.text
+	}
+	if ctx.Err() != nil || !r.asking.TryLock() {
+		return ""
 	}
 	defer r.asking.Unlock()
 	asking, cancel := context.WithTimeout(ctx, refusalTime)
 	defer cancel()
 	// With TLS, the dialer of go-redis ignores the context. An error means that no time is left.
-	reply, _ = driver.Detached(asking, func(ctx context.Context) (string, error) { return askRefusal(ctx, o), nil })
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.addr, r.at, r.reply = o.Addr, time.Now(), reply
+	reply, _ := driver.Detached(asking, func(ctx context.Context) (string, error) { return askRefusal(ctx, o), nil })
+	r.last.Store(&serverReply{o.Addr, time.Now(), reply})
 	return reply
-}
-
-// known returns what a server replied, unless that was too long ago.
-func (r *refusal) known(addr string) (reply string, isKnown bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept := askingEvery
-	if r.reply != "" {
-		kept = refusalKept
-	}
-	if r.addr != addr || time.Since(r.at) >= kept {
-		return "", false
-	}
-	return r.reply, true
 }
 
 // askRefusal connects to a server and returns the error that it replies, or "". A server that accepts the connection
