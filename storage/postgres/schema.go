@@ -125,43 +125,36 @@ func (s *Store) create(ctx context.Context) error {
 				err = storage.NotApplied(err)
 			}
 		}()
-		var table, index, invalid bool
-		readInfo := func() error {
-			return s.queryRow(ctx, tx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid)
-		}
-		if err := readInfo(); err != nil {
+		c, err := s.createTable(ctx, tx)
+		if err != nil {
 			return err
 		}
-		ddl := "SELECT key, version, state, expires_at, purge_at FROM " + s.options.qualified(s.options.Table) + " LIMIT 0;\n"
-		if !table {
-			ddl = s.tableSchema() + ddl
-		}
-		if invalid && !index {
-			return errInvalidIndex
-		}
-		if !index {
-			ddl += s.indexSchema()
-		}
-		if _, err := tx.Exec(ctx, ddl); err != nil {
-			return err
-		}
-		if !index {
-			if err := readInfo(); err != nil {
-				return err
-			}
-			if !index {
-				return fmt.Errorf("the index %q %w", indexName(s.options.Table), errOtherIndex)
-			}
-		}
-		if err := s.createFunctions(ctx, tx); err != nil {
-			return err
-		}
-		return s.checkSearchPath(ctx, tx)
+		return s.createFunctions(ctx, tx, c)
 	})
 }
 
-func (s *Store) queryRow(ctx context.Context, tx pgx.Tx, sql string, args ...any) pgx.Row {
-	return tx.QueryRow(ctx, sql, withMode(s.unprepared.Load(), args)...)
+// createTable creates the table and its index, and returns what exists then.
+func (s *Store) createTable(ctx context.Context, tx pgx.Tx) (c catalog, err error) {
+	if c, err = s.readCatalog(ctx, tx); err != nil {
+		return c, err
+	}
+	ddl := "SELECT key, version, state, expires_at, purge_at FROM " + s.options.qualified(s.options.Table) + " LIMIT 0;\n"
+	if !c.table {
+		ddl = s.tableSchema() + ddl
+	}
+	if c.invalidIndex && !c.index {
+		return c, errInvalidIndex
+	}
+	if !c.index {
+		ddl += s.indexSchema()
+	}
+	if _, err = tx.Exec(ctx, ddl); err != nil || c.index {
+		return c, err
+	}
+	if c, err = s.readCatalog(ctx, tx); err == nil && !c.index {
+		err = fmt.Errorf("the index %q %w", indexName(s.options.Table), errOtherIndex)
+	}
+	return c, err
 }
 
 // functionsLock takes an advisory lock for the creation of functions. Without it, two sessions that
@@ -170,75 +163,67 @@ const functionsLock = "SELECT pg_advisory_xact_lock(x'736c75696365'::bigint)" //
 
 // createFunctions creates the missing functions in the schema of the table. It replaces an existing
 // function only if its text differs, because only the owner may replace it.
-func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
-	_, missing, err := s.missingFunctions(ctx, tx)
-	if err != nil || len(missing) == 0 {
-		return err
+func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx, c catalog) error {
+	if len(s.missingFunctions(c)) > 0 {
+		if _, err := tx.Exec(ctx, functionsLock); err != nil {
+			return err
+		}
+		c, err := s.readCatalog(ctx, tx) // another process may have created them
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, program.Create(c.schema, s.missingFunctions(c)...)); err != nil {
+			return fmt.Errorf("%w (the functions run the steps of policies; to do without them, set Options.NoFunctions or use sluice serve --no-functions)", err)
+		}
 	}
-	if _, err := tx.Exec(ctx, functionsLock); err != nil {
-		return err
-	}
-	schema, missing, err := s.missingFunctions(ctx, tx) // another process may have created them
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	if _, err := tx.Exec(ctx, program.Create(schema, missing...)); err != nil {
-		return fmt.Errorf("%w (the functions run the steps of policies; to do without them, set Options.NoFunctions or use sluice serve --no-functions)", err)
-	}
-	return nil
-}
-
-// missingFunctions returns the schema of the table and the functions that are missing there, or have
-// another text. After ALTER SCHEMA RENAME, their text still has the old name of the schema.
-func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []program.Function, err error) {
-	var existing []string
-	err = s.queryRow(ctx, tx, functionsSQL, s.options.qualified(s.options.Table), namesOf(s.allFunctions)).Scan(&schema, &existing)
-	if schema == "" { // the table is newer than the snapshot of the transaction
-		schema = s.options.Schema
-	}
-	missing = slices.DeleteFunc(slices.Clone(s.allFunctions), func(f program.Function) bool {
-		return slices.Contains(existing, f.Name+f.Source(schema)) || // or it was created by Store.Schema, which does not know the schema:
-			s.options.Schema == "" && slices.Contains(existing, f.Name+f.Source(""))
-	})
-	return schema, missing, err
-}
-
-func namesOf(functions []program.Function) (names []string) {
-	for _, f := range functions {
-		names = append(names, f.Name)
-	}
-	return names
-}
-
-// checkSearchPath returns an error if search_path finds the functions of the statements in another schema
-// than the table. They stay there after DROP TABLE and ALTER TABLE SET SCHEMA.
-func (s *Store) checkSearchPath(ctx context.Context, tx pgx.Tx) error {
-	if s.options.Schema != "" || s.functions == nil {
-		return nil
-	}
-	var hidden string
-	called := namesOf(s.allFunctions[len(s.functions.All):])
-	err := s.queryRow(ctx, tx, visibleSQL, s.options.qualified(s.options.Table), called).Scan(&hidden)
-	if err == nil && hidden != "" {
-		err = fmt.Errorf("schema %q: %w", hidden, errHidden)
+	c, err := s.readCatalog(ctx, tx)
+	if err == nil && s.options.Schema == "" && c.otherSchema != "" {
+		err = fmt.Errorf("schema %q: %w", c.otherSchema, errHidden)
 	}
 	return err
 }
 
-// visibleSQL selects a schema that is not that of the table, and in which search_path finds functions.
-const visibleSQL = `SELECT coalesce(min(n.nspname::text), '') FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-WHERE p.proname = ANY($2::text[]) AND pg_function_is_visible(p.oid)
-	AND p.pronamespace <> (SELECT relnamespace FROM pg_class WHERE oid = to_regclass($1))`
+// missingFunctions returns the functions that are missing, or have another text. After ALTER SCHEMA RENAME, their text still has
+// the old name of the schema.
+func (s *Store) missingFunctions(c catalog) []program.Function {
+	return slices.DeleteFunc(slices.Clone(s.allFunctions), func(f program.Function) bool {
+		return slices.Contains(c.functions, f.Name+f.Source(c.schema)) || // or it was created by Store.Schema, which does not know the schema:
+			s.options.Schema == "" && slices.Contains(c.functions, f.Name+f.Source(""))
+	})
+}
 
-// functionsSQL selects the schema of the table, and the names and texts of functions in it.
-const functionsSQL = `WITH s AS (
+// catalog is what exists in the database.
+type catalog struct {
+	table               bool
+	index, invalidIndex bool     // valid and invalid indexes whose first column is purge_at
+	schema              string   // of the table
+	functions           []string // the name and the text of each function in this schema
+	otherSchema         string   // a schema in which search_path finds the function of the statements instead
+}
+
+func (s *Store) readCatalog(ctx context.Context, tx pgx.Tx) (c catalog, err error) {
+	var names []string
+	called := "" // the last one
+	for _, f := range s.allFunctions {
+		names, called = append(names, f.Name), f.Name
+	}
+	args := withMode(s.unprepared.Load(), []any{s.options.qualified(s.options.Table), names, called})
+	err = tx.QueryRow(ctx, catalogSQL, args...).Scan(&c.table, &c.index, &c.invalidIndex, &c.schema, &c.functions, &c.otherSchema)
+	if c.schema == "" { // the table is newer than the snapshot of the transaction
+		c.schema = s.options.Schema
+	}
+	return c, err
+}
+
+// catalogSQL selects a catalog. Functions stay in their schema after DROP TABLE and ALTER TABLE SET SCHEMA.
+const catalogSQL = `WITH s AS (
 	SELECT relnamespace AS id FROM pg_class WHERE oid = to_regclass($1)
+), i AS (
+	SELECT indisvalid AS valid FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+	WHERE indrelid = to_regclass($1) AND attname = 'purge_at' AND indpred IS NULL
 )
-SELECT coalesce((SELECT nspname::text FROM pg_namespace JOIN s ON oid = id), ''),
-	ARRAY(SELECT proname || prosrc FROM pg_proc JOIN s ON pronamespace = id WHERE proname = ANY($2::text[]))`
-
-// tableInfoSQL selects whether the table exists, and whether it has valid and invalid indexes whose
-// first column is purge_at.
-const tableInfoSQL = `SELECT to_regclass($1) IS NOT NULL, coalesce(bool_or(i.indisvalid), false), coalesce(bool_or(NOT i.indisvalid), false)
-FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-WHERE i.indrelid = to_regclass($1) AND a.attname = 'purge_at' AND i.indpred IS NULL`
+SELECT to_regclass($1) IS NOT NULL, true IN (SELECT valid FROM i), false IN (SELECT valid FROM i),
+	coalesce((SELECT nspname::text FROM pg_namespace JOIN s ON oid = id), ''),
+	ARRAY(SELECT proname || prosrc FROM pg_proc JOIN s ON pronamespace = id WHERE proname = ANY($2::text[])),
+	coalesce((SELECT min(nspname::text) FROM pg_proc AS p JOIN s ON pronamespace <> s.id JOIN pg_namespace AS n ON n.oid = pronamespace
+		WHERE proname = $3::text AND pg_function_is_visible(p.oid)), '')`

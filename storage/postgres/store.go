@@ -240,10 +240,7 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys 
 	}
 	key := ""
 	for _, r := range rows {
-		text, err := hex.DecodeString(r.Key)
-		if err != nil {
-			return nil, "", fmt.Errorf("postgres: %w", err)
-		}
+		text, _ := hex.DecodeString(r.Key) // the server has encoded it
 		if key = string(text); r.IsLive {
 			keys = append(keys, key)
 		}
