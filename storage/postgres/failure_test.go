@@ -137,39 +137,30 @@ func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// After a failover, the pool may have connections to the former primary, which is a replica now.
-func TestConnectionToAReadOnlyServerIsReplaced(t *testing.T) {
-	p := newPool(t, "&pool_max_conns=1")
-	s, _ := newStore(t, p)
-	const makeReadOnly = "SET default_transaction_read_only = on"
-	exec(t, p, makeReadOnly)
-	requireLimits(t, s)
-
-	missing := storeOn(t, p, postgres.Options{Table: fmt.Sprint("table_", tables.Add(1))})
-	exec(t, p, makeReadOnly)
-	requireKinds(t, missing.Migrate(t.Context()), storage.ErrUnavailable, storage.ErrNotApplied)
-	require.NoError(t, missing.Migrate(t.Context()))
-}
-
-// A replica refuses to write, and does not even read an unlogged table.
+// After a failover, the pool may have connections to the former primary, which is a replica now. A replica refuses to write, and
+// does not even read an unlogged table.
 func TestConnectionToAReplicaIsReplaced(t *testing.T) {
 	server := servers.Postgres(t)
 	p := newPoolAt(t, server.DSN()+"&pool_max_conns=1")
+	missing := storeOn(t, p, postgres.Options{Table: "missing"})
 	tables := []*postgres.Store{open(t, p, postgres.Options{}), open(t, p, postgres.Options{Table: "unlogged", Unlogged: true})}
 	exec(t, p, "COPY (SELECT) TO PROGRAM 'touch standby.signal'") // in the directory of the data
 	server.Stop()
 	require.NoError(t, server.Start())
 	p.Reset()
-	const pid = "SELECT pg_backend_pid()"
-	for _, s := range tables {
+	requireReplaced := func(call func() error) {
+		const pid = "SELECT pg_backend_pid()"
 		before := selected[int](t, p, pid)
-		b := requestEach("a")
-		s.Run(t.Context(), b)
-		requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+		requireKinds(t, call(), storage.ErrUnavailable, storage.ErrNotApplied)
 		require.NotEqual(t, before, selected[int](t, p, pid))
 	}
-	exec(t, p, "SELECT pg_promote()")
 	for _, s := range tables {
+		requireReplaced(func() error { b := requestEach("a"); s.Run(t.Context(), b); return b.Err })
+	}
+	requireReplaced(func() error { return missing.Migrate(t.Context()) })
+	exec(t, p, "SELECT pg_promote()")
+	require.NoError(t, missing.Migrate(t.Context()))
+	for _, s := range append(tables, missing) {
 		requireLimits(t, s)
 	}
 }
@@ -252,32 +243,26 @@ func TestServerThatCannotBeReachedIsADialError(t *testing.T) {
 	}
 }
 
-func TestErrorNamesABusyPool(t *testing.T) {
-	p := newPool(t, "&pool_max_conns=1")
-	begin(t, p)
-	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond) // long enough for a call without a goroutine
-	defer cancel()
-	b := requestEach("a")
-	storeOn(t, p, postgres.Options{}).Run(ctx, b)
-	requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
-	require.ErrorContains(t, b.Err, "from the pool")
-}
-
-// The round trip goes on without its caller, but it must not send what its caller knows as not applied. The next call gets the
-// connection after it.
+// A round trip in a goroutine goes on without its caller, but it must not send what its caller knows as not applied. The next call
+// gets the connection after it.
 func TestCallThatGotNoConnectionSendsNothing(t *testing.T) {
 	p := newPool(t, "&pool_max_conns=1")
 	s, _ := newStore(t, p)
 	busy := begin(t, p)
-	b := requestEach("b")
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	var group sync.WaitGroup
-	group.Go(func() { s.Run(ctx, b) })
-	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
-	group.Wait()
-	for _, err := range []error{err, b.Err} {
-		requireKinds(t, err, storage.ErrUnavailable, storage.ErrNotApplied)
+	for i, timeout := range []time.Duration{100 * time.Millisecond, 1500 * time.Millisecond} { // with and without a goroutine
+		b := requestEach("b")
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() { s.Run(ctx, b) })
+		_, _, err := s.CompareAndSwap(ctx, creating("a")...)
+		group.Wait()
+		for _, err := range []error{err, b.Err} {
+			requireKinds(t, err, storage.ErrUnavailable, storage.ErrNotApplied)
+		}
+		if i == 1 {
+			require.ErrorContains(t, b.Err, "from the pool")
+		}
 	}
 	require.NoError(t, busy.Rollback(t.Context()))
 	require.Empty(t, existing(t, s, "a", "b"))

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -296,25 +295,6 @@ func TestContentionIsReportedAtOnce(t *testing.T) {
 	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
 	requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
 	require.NoError(t, ctx.Err())
-}
-
-// The server does not answer. The call ends at its deadline, and the next call gets another connection.
-func TestRunEndsAtItsDeadline(t *testing.T) {
-	_, table := newStore(t, newPool(t, ""))
-	through, proxy := newCountedPool(t, "")
-	t.Cleanup(proxy.Disconnect)
-	s := storeOn(t, through, postgres.Options{Table: table})
-	run(t, s, requestEach("a"))
-	proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.StallReply})
-	const timeout = 300 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	began, b := time.Now(), requestEach("a")
-	s.Run(ctx, b)
-	requireKinds(t, b.Err, storage.ErrUnavailable)
-	require.Less(t, time.Since(began), timeout+slack)
-	proxy.Release()
-	run(t, s, requestEach("a"))
 }
 
 func TestPurgeSkipsLockedRecords(t *testing.T) {
