@@ -273,16 +273,6 @@ func TestStoreKeepsOneConnection(t *testing.T) {
 	require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 20*time.Second, time.Millisecond)
 }
 
-func TestLastPageHasNoCursor(t *testing.T) {
-	s, _, _ := newStore(t, wal)
-	add(t, s, "a", "b")
-	for max, want := range map[int]bool{2: true, 3: false} {
-		_, next, err := s.List(t.Context(), "", "", max)
-		require.NoError(t, err)
-		require.Equal(t, want, next != "", "a page of %d", max)
-	}
-}
-
 func TestLastConnectionOfThePoolIsNotKept(t *testing.T) {
 	s, db, _ := newStore(t, wal)
 	for used := range 2 {
@@ -398,7 +388,6 @@ func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 	}
 }
 
-// The busy_timeout of the connections is 20 seconds. Without it, Migrate and Purge wait all the same.
 // busyOnce is a connector whose first connection finds the database locked. The others take longer than their context.
 type busyOnce struct{ tried bool }
 
@@ -423,6 +412,7 @@ func TestContextThatEndsAfterALockIsContention(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// The busy_timeout of the connections is 20 seconds. Without it, Migrate and Purge wait all the same.
 func TestContextEndsTheWaitForTheLock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short skips tests that wait for a lock")
