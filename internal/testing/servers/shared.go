@@ -13,13 +13,7 @@ import (
 // value is valid. Tests that share a server must use different keys and tables, and must not stop it.
 type Shared struct {
 	mu      sync.Mutex
-	servers []sharedServer
-}
-
-// sharedServer is a server that was started, or err if that has failed.
-type sharedServer struct {
-	server server
-	err    error
+	servers []server
 }
 
 // get starts fresh, unless a server of its type was started before.
@@ -28,15 +22,17 @@ func get[S server](t testing.TB, s *Shared, programs string, fresh S) S {
 	need(t, programs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.servers, func(each sharedServer) bool { _, ok := each.server.(S); return ok })
-	if i < 0 {
-		i = len(s.servers)
-		s.servers = append(s.servers, sharedServer{fresh, fresh.create(nil)})
+	for _, started := range s.servers {
+		if found, ok := started.(S); ok {
+			return found
+		}
 	}
-	if err := s.servers[i].err; err != nil {
+	if err := fresh.create(nil); err != nil {
+		fresh.close()
 		t.Fatal(err)
 	}
-	return s.servers[i].server.(S)
+	s.servers = append(s.servers, fresh)
+	return fresh
 }
 
 // Redis returns the shared redis-server.
@@ -66,7 +62,7 @@ func (s *Shared) PgBouncer(t testing.TB) *PostgresServer {
 // Close removes the servers.
 func (s *Shared) Close() {
 	for _, each := range slices.Backward(s.servers) {
-		each.server.close()
+		each.close()
 	}
 }
 
