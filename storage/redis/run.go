@@ -208,10 +208,7 @@ func (s *Store) scriptOf(programs []*algo.Program) (*script, error) {
 		return nil, err
 	}
 	made := newScript(text)
-	made.isStack = isStack
-	for _, p := range leaves {
-		made.leaves = append(made.leaves, &algo.Program{Name: p.Name, Lua: p.Lua})
-	}
+	made.leaves, made.isStack = slices.Clone(leaves), isStack
 	s.scripts = append(s.scripts, made)
 	return made, nil
 }
