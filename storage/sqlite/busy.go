@@ -54,10 +54,12 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 	var busy error
 	for {
 		err := do()
+		ended := ctx.Err()
 		switch {
-		case err != nil && err == ctx.Err() && busy != nil:
+		case isBusy(err):
+		case busy != nil && ended != nil && errors.Is(err, ended): // do waited for something else
 			return fmt.Errorf("%w: %w", busy, err)
-		case !isBusy(err):
+		default:
 			return err
 		}
 		busy = err

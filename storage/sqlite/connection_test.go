@@ -388,28 +388,48 @@ func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 	}
 }
 
-// busyOnce is a connector whose first connection finds the database locked. The others take longer than their context.
-type busyOnce struct{ tried bool }
+// busyOnce is a connector whose first connection finds the database locked: when it is opened, or with a driver, as the driver
+// says. The others take longer than their context.
+type busyOnce struct {
+	driver *recordingDriver
+	tried  bool
+}
 
 func (c *busyOnce) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	if !c.tried {
-		c.tried = true
-		return nil, sqlite3.Error{Code: sqlite3.ErrBusy}
+	if c.tried {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
-	<-ctx.Done()
-	return nil, ctx.Err()
+	if c.tried = true; c.driver != nil {
+		return c.driver.Connect(ctx)
+	}
+	return nil, sqlite3.Error{Code: sqlite3.ErrBusy}
 }
 
 func (c *busyOnce) Driver() sqldriver.Driver { return nil }
 
 func TestContextThatEndsAfterALockIsContention(t *testing.T) {
-	db := sql.OpenDB(new(busyOnce))
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, _, err := storeOn(t, db, sqlite.Options{}).Load(ctx, "a")
-	require.ErrorIs(t, err, storage.ErrContended)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	locked := &recordingDriver{file: newFile(t, "?_busy_timeout=0"), fail: failing(sqlite3.Error{Code: sqlite3.ErrBusy}, "BEGIN", "CREATE")}
+	load := func(ctx context.Context, s *sqlite.Store) error { _, _, err := s.Load(ctx, "a"); return err }
+	purge := func(ctx context.Context, s *sqlite.Store) error { _, err := s.Purge(ctx, 1); return err }
+	for name, test := range map[string]struct {
+		driver *recordingDriver
+		call   func(context.Context, *sqlite.Store) error
+	}{
+		"load": {nil, load}, "purge": {locked, purge},
+		"migrate": {locked, func(ctx context.Context, s *sqlite.Store) error { return s.Migrate(ctx) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := sql.OpenDB(&busyOnce{driver: test.driver})
+			defer db.Close()
+			db.SetMaxIdleConns(0)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			err := test.call(ctx, storeOn(t, db, sqlite.Options{}))
+			require.ErrorIs(t, err, storage.ErrContended)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
 }
 
 // The busy_timeout of the connections is 20 seconds. Without it, Migrate and Purge wait all the same.
