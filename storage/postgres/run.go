@@ -45,19 +45,18 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 		}
 	}
 	b.At, b.Found, b.KeyErr = b.Now, make([]storage.Record, len(b.Keys)), nil
-	r.lockTimeout = s.batchLockTimeout
+	lockTimeout := s.batchLockTimeout
 	if deadline, ok := ctx.Deadline(); ok { // leaves time to decide the parts
-		r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
+		lockTimeout = max(min(lockTimeout, time.Until(deadline)/3), time.Millisecond)
 	}
-	err := s.decide(ctx, r)
+	err := s.decide(ctx, r, lockTimeout)
 	if !slices.Contains(waited, codeOf(err)) {
 		return err
 	}
 	parts := r.split()
 	for _, part := range parts {
-		part.lockTimeout = splitLockTimeout
 		if len(parts) > 1 {
-			err = s.decide(ctx, part)
+			err = s.decide(ctx, part, splitLockTimeout)
 		}
 		if err != nil {
 			part.failKeys(err)
@@ -71,10 +70,10 @@ const maxAttempts = 10
 
 // decide sends the statement, up to maxAttempts times if other transactions create keys meanwhile. No attempt finds a key
 // absent that was created before. So if all attempts find equally many absent keys, the table drops, changes or hides rows.
-func (s *Store) decide(ctx context.Context, r *run) error {
+func (s *Store) decide(ctx context.Context, r *run, lockTimeout time.Duration) error {
 	args := r.args(s.functions)
 	sendOnce := func(ctx context.Context) ([]reply, error) {
-		return send[reply](ctx, s, s.sql.decide, args, r.lockTimeout, false)
+		return send[reply](ctx, s, s.sql.decide, args, lockTimeout, false)
 	}
 	var first, last error
 	for range maxAttempts {
@@ -95,11 +94,10 @@ func (s *Store) decide(ctx context.Context, r *run) error {
 
 // run is a batch, or the part of a batch that is not decided yet.
 type run struct {
-	batch       *driver.Batch
-	programs    []*algo.Program
-	keys        []int // indexes of Batch.Keys, sorted by key
-	requests    []int // indexes of Batch.Requests that use these keys
-	lockTimeout time.Duration
+	batch    *driver.Batch
+	programs []*algo.Program
+	keys     []int // indexes of Batch.Keys, sorted by key
+	requests []int // indexes of Batch.Requests that use these keys
 }
 
 func newRun(b *driver.Batch) *run {
