@@ -34,6 +34,7 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 		{"nothing", "", 0, 0, ""},
 		{"no line end", goodLine, 1, 1, ""},
 		{"CRLF", strings.ReplaceAll(good, "\n", "\r\n"), 3, 3, ""},
+		{"more CRs", goodLine + "\n\r\r\r\n", 1, 2, `log:2: empty line: ""`},
 		{"byte order mark", "\uFEFF" + good, 3, 3, ""},
 		{"an empty line", good + "\n", 3, 4, `log:4: empty line: ""`},
 		{"cut in the status", good + goodLine[:len(goodLine)-5], 3, 4, `log:4: no "request" and status after the time: "192.0.2.7 - ann [17/May/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 20"`},

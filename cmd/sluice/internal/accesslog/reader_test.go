@@ -2,13 +2,12 @@ package accesslog
 
 // These tests promise:
 //
-//   - Entries that are written in any format, behind any prefix, out of order, between invalid lines and in
-//     gzip are read back in the order of time (reader_test.go, prefix_test.go, json_test.go).
+//   - Each format is read, behind any prefix too (reader_test.go, prefix_test.go, json_test.go).
 //   - No text makes the reader panic, lose a line or deliver entries out of order (reader_test.go).
 //   - The client is the address that the server saw, whatever a client put into its headers
 //     (prefix_test.go).
 //   - Entries are in the order of time, also from several files, with bounded memory and few open files
-//     (order_test.go, damage_test.go).
+//     (reader_test.go, order_test.go, damage_test.go).
 //   - Invalid lines and damaged files are counted and reported (damage_test.go).
 //   - Keys of different fields differ and are printable (json_test.go).
 
@@ -27,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // entry is an Entry that keeps its text.
@@ -79,89 +79,24 @@ func shown(e entry) string {
 	return strings.Join(fields, " ")
 }
 
-// generator makes entries, and writes them in all formats, out of order and between invalid lines.
-type generator struct {
-	*rand.Rand
-	now int64 // milliseconds since 1970
-}
-
-func (g *generator) word(words ...string) string { return words[g.IntN(len(words))] }
-
-func (g *generator) entry() entry {
-	g.now += int64(g.IntN(3)) * int64(g.IntN(2000))
-	back := int64(0) // later, less or more than the window
-	if g.IntN(4) == 0 {
-		back = int64(g.IntN(1 << (2 + g.IntN(26))))
-	}
-	return entry{
-		Time:      time.UnixMilli(g.now - back).UTC(),
-		IP:        g.word("192.0.2.7", "2001:db8::1", "216.292.58.48", "host.example", ""),
-		User:      g.word("", "ann", "ann lee"),
-		Method:    g.word("GET", "POST"),
-		Path:      g.word("/", "/a", "/a b", "*", "/%22", "https://www.example.com/x", "/é", "/HTTP/1.1"),
-		Status:    g.word("200", "404", "7", ""),
-		Forwarded: g.word("", "", "198.51.100.7", "a,c, d"),
-	}
-}
-
-// line writes an entry. The zones and the forms of the time differ.
-func (g *generator) line(e *entry) string {
-	ip, user, status := cmp.Or(e.IP, "-"), cmp.Or(e.User, "-"), fmt.Sprintf("%03s", e.Status)
-	if e.Status == "" {
-		status = g.word("-", "000")
-	}
-	if e.Forwarded != "" {
-		ip = e.Forwarded + ", " + ip
-	}
-	at := e.Time.In(time.FixedZone("", []int{0, -4 * 3600, 19800}[g.IntN(3)]))
-	target := e.Path + g.word("", "?b=c", "?b?c")
-	line := ""
-	switch g.IntN(3) {
-	case 0:
-		line = fmt.Sprintf(`%s %s %s [%s] "%s %s HTTP/1.1" %s 512`, ip, g.word("-", "ident"), user, at.Format("02/Jan/2006:15:04:05.000 -0700"), e.Method, target, status) +
-			g.word("", ` "-" "agent"`, ` "https://www.example.com/" "a " b"`)
-		if g.IntN(4) == 0 && e.IP != "" {
-			e.Host = "www.example.com"
-			line = "www.example.com:443 " + line
+// randomLog returns a log, plain or gzip, and its entries. A quarter of them are earlier than those before, by less or more than the window.
+// Some lines are invalid.
+func randomLog(r *rand.Rand, name string, now *int64) (log string, entries []entry) {
+	for i := range int64(r.IntN(400)) {
+		*now += int64(r.IntN(3)) * int64(r.IntN(2000))
+		e := entry{Time: time.UnixMilli(*now).UTC(), IP: fmt.Sprint("192.0.2.", r.IntN(9)), File: name, Line: i + 1}
+		switch {
+		case r.IntN(20) == 0:
+			log += "nonsense\n"
+			continue
+		case r.IntN(4) == 0:
+			e.Time = e.Time.Add(-time.Duration(r.IntN(1<<(2+r.IntN(26)))) * time.Millisecond)
 		}
-	case 1:
-		line = fmt.Sprintf(`{"%s":"%s","%s":"%s","user":%q,"request":"%s %s HTTP/1.1","status":%s,"ip2":[{"ip":"no"}]}`, g.word("time", "ts", "@timestamp"),
-			at.Format(g.word(time.RFC3339Nano, "2006-01-02 15:04:05,000-0700", "02/Jan/2006:15:04:05.000 -0700")), g.word("ip", "remote_addr", "ClientHost"), ip, user, e.Method, target, cmp.Or(e.Status, "null"))
-	case 2:
-		e.Host, e.Key = "2001:db8::1", "k"
-		line = fmt.Sprintf(`{ "Msec" : %s, "request":{"remote_ip":"%s","method":%q,"uri":"%s","host":"[2001:db8::1]:443","K":["k"]}, "user":{"name":"%s"}, "code":"%s"}`,
-			g.word(fmt.Sprintf("%d.%03d", at.Unix(), at.Nanosecond()/1e6), fmt.Sprint(at.UnixMilli()), fmt.Sprint(at.UnixNano()), fmt.Sprintf("%.12e", float64(at.UnixMilli())/1e3)), ip, e.Method, target, user, status)
+		entries = append(entries, e)
+		log += fmt.Sprintf("%s - - [%s] \"-\" - 0\n", e.IP, e.Time.Format("02/Jan/2006:15:04:05.000 -0700"))
 	}
-	if e.Host == "" && strings.HasPrefix(e.Path, "https:") {
-		e.Host = "www.example.com"
-	}
-	if g.IntN(8) == 0 && e.IP != "" {
-		line = g.word(prefixes...) + line
-	}
-	return line
-}
-
-// log returns a log of up to n lines with its entries.
-func (g *generator) log(name string, n int) (log []byte, entries []entry) {
-	end, zip := g.word("\n", "\r\n", "\r\r\n"), g.IntN(3) == 0
-	var members []byte
-	for i := range n {
-		e := g.entry()
-		switch line := g.line(&e); {
-		case g.IntN(20) == 0:
-			log = append(log, g.word("{", "nonsense", line[:len(line)/2], "\x00"+line)...)
-		default:
-			e.File, e.Line = name, int64(i+1)
-			entries = append(entries, e)
-			log = append(log, line...)
-		}
-		log = append(log, end...)
-		if zip && g.IntN(50) == 0 {
-			members, log = append(members, clitest.Gzipped(string(log))...), nil
-		}
-	}
-	if zip {
-		log = append(members, clitest.Gzipped(string(log))...)
+	if r.IntN(3) == 0 {
+		log = clitest.Gzipped(log)
 	}
 	return log, entries
 }
@@ -197,32 +132,43 @@ func ordered(files [][]entry, reorder time.Duration) (all []entry, reordered, la
 	return all, reordered, late
 }
 
-func TestWrittenEntriesAreReadBackInOrder(t *testing.T) {
+func TestRandomLogsAreMergedInOrder(t *testing.T) {
 	windows := []time.Duration{0, time.Second, 1500 * time.Millisecond, time.Minute, 3 * time.Hour, 1000 * time.Hour}
 	for seed := range uint64(30) {
-		g := &generator{rand.New(rand.NewPCG(seed, 1)), 1_431_857_103_000}
+		r, now := rand.New(rand.NewPCG(seed, 1)), int64(1_431_857_103_000)
 		var inputs []Input
 		var files [][]entry
-		for i := range 1 + g.IntN(4) {
+		for i := range 1 + r.IntN(4) {
 			name := fmt.Sprint("log", i)
-			log, entries := g.log(name, g.IntN(400))
-			in := FromReader(name, bytes.NewReader(log))
-			if g.IntN(2) == 0 { // a file, which is opened again when its turn comes
-				in = Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(log)), nil }}
+			log, entries := randomLog(r, name, &now)
+			in := FromReader(name, strings.NewReader(log))
+			if r.IntN(2) == 0 { // a file, which is opened again when its turn comes
+				in = Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(log)), nil }}
 			}
 			inputs, files = append(inputs, in), append(files, entries)
 		}
-		o := Options{Reorder: windows[seed%6], KeyField: "request.k"}
+		o := Options{Reorder: windows[seed%6]}
 		want, reordered, late := ordered(files, o.Reorder)
 		got, stats, err := read(t, o, inputs...)
 		require.NoError(t, err)
-		for i := range min(len(want), len(got)) {
+		require.Len(t, got, len(want))
+		for i := range want {
 			require.Equal(t, want[i], got[i], "seed %d, entry %d", seed, i)
 		}
-		require.Len(t, got, len(want))
 		require.Equal(t, []int64{reordered, late, int64(len(want))}, []int64{stats.Reordered, stats.Late, stats.Entries})
 		require.Equal(t, stats.Lines, stats.Entries+stats.Skipped)
 	}
+}
+
+// TestRequests: a question is the text behind the time of a line in the common format, and the answer is what the reader finds in it.
+func TestRequests(t *testing.T) {
+	tracetest.Answers(t, "testdata/requests.txt", func(text string) string {
+		entries, stats, _ := readText(t, Options{}, "- - - [17/May/2015:10:05:03 +0000] "+text)
+		if stats.FirstSkipped != nil {
+			return stats.FirstSkipped.Reason
+		}
+		return shown(entries[0])
+	})
 }
 
 // FuzzParse reads any text as two logs, whole and byte by byte, plain and compressed. The reader loses no line, and delivers
