@@ -87,40 +87,27 @@ func (r *Replay) Report(top int) Report {
 	report := r.report
 	report.Keys = int64(len(r.ids))
 	report.Timeline = r.timeline.done()
-	_, most := topDenied(r.ids, top, r.columns...)
-	for _, d := range most {
-		row := KeyDenials{Key: d.Key}
-		for i := range r.columns {
-			row.Denied = append(row.Denied, r.columns[i].cells[r.ids[d.Key]].denied)
-		}
-		report.TopDenied = append(report.TopDenied, row)
-	}
+	var lists [][]Denials
 	for i := range r.columns {
-		report.Policies = append(report.Policies, r.columns[i].outcome(r.ids, top))
+		o, denied := r.columns[i].outcome(r.ids, top)
+		report.Policies, lists = append(report.Policies, o), append(lists, denied)
 	}
+	report.TopDenied = MostDenied(top, lists...)
 	return report
 }
 
-func (c *column) outcome(ids keyNumbers, top int) Outcome {
-	o := c.Outcome
-	o.KeysDenied, o.TopDenied = topDenied(ids, top, *c)
-	return o
-}
-
-// topDenied returns the number of denied keys, and those with the most denials under all columns.
-func topDenied(ids keyNumbers, top int, columns ...column) (keys int64, most []Denials) {
-	most = []Denials{} // nil would be null in JSON
+// outcome returns the counts with the most denied keys, and all denied keys.
+func (c *column) outcome(ids keyNumbers, top int) (o Outcome, denied []Denials) {
+	denied = []Denials{} // nil would be null in JSON
 	for key, id := range ids {
-		d := Denials{Key: key}
-		for i := range columns {
-			d.Denied += columns[i].cells[id].denied
-		}
-		if d.Denied > 0 {
-			most = append(most, d)
+		if n := c.cells[id].denied; n > 0 {
+			denied = append(denied, Denials{key, n})
 		}
 	}
-	SortDenials(most)
-	return int64(len(most)), slices.Clone(most[:min(len(most), top)])
+	SortDenials(denied)
+	o = c.Outcome
+	o.KeysDenied, o.TopDenied = int64(len(denied)), denied[:min(len(denied), top)]
+	return o, denied
 }
 
 // SortDenials sorts the keys with the most denials first. Keys with equal counts are in the order of
@@ -129,6 +116,29 @@ func SortDenials(all []Denials) {
 	slices.SortFunc(all, func(a, b Denials) int {
 		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
 	})
+}
+
+// MostDenied returns the keys with the most denials in all lists together, at most top of them.
+func MostDenied(top int, lists ...[]Denials) (most []KeyDenials) {
+	rows, sums := make(map[string][]int64), make(map[string]int64)
+	for i, list := range lists {
+		for _, d := range list {
+			if rows[d.Key] == nil {
+				rows[d.Key] = make([]int64, len(lists))
+			}
+			rows[d.Key][i] = d.Denied
+			sums[d.Key] += d.Denied
+		}
+	}
+	var all []Denials
+	for key, sum := range sums {
+		all = append(all, Denials{key, sum})
+	}
+	SortDenials(all)
+	for _, d := range all[:min(len(all), top)] {
+		most = append(most, KeyDenials{d.Key, rows[d.Key]})
+	}
+	return most
 }
 
 // Parts returns the parts of a stack, or else the policy itself. For a penalty, it returns the parts of its inner policy.

@@ -185,7 +185,7 @@ func (r *Rules[T]) Report(top int) RulesReport {
 	for i := range r.rules {
 		c := &r.rules[i]
 		o := c.outcome
-		o.Outcome = c.column.outcome(c.ids, top)
+		o.Outcome, _ = c.column.outcome(c.ids, top)
 		report.Rules = append(report.Rules, o)
 	}
 	return report

@@ -47,38 +47,17 @@ type policyReport struct {
 }
 
 func (s *policySubject) report(_ context.Context, r *Report) (text, by string, err error) {
-	t := policyReport{Report: r, Keyer: s.Keyer, IPv6: s.ipv6, Denied: r.mostDenied()}
+	t := policyReport{Report: r, Keyer: s.Keyer, IPv6: s.ipv6}
 	t.Head = r.log.Head(fmt.Sprintf("%s by %v", readable.Plural(s.log.Clients(), "client"), s.Keyer), logs.MissingInKey)
 	var specs []string
+	var denied [][]backtest.Denials
 	for _, found := range r.All {
-		specs = append(specs, found.Best.Spec)
+		specs, denied = append(specs, found.Best.Spec), append(denied, found.TopDenied)
 	}
 	t.Specs, t.Legend = report.Columns(specs)
+	t.Denied = backtest.MostDenied(r.top, denied...)
 	text = report.Text(reports, "policies", t)
 	r.cutTopDenied()
 	r.Suggestions = r.All
 	return text, fmt.Sprintf("limited by %v", s.Keyer), nil
-}
-
-// mostDenied returns the clients with the most denials under all policies found.
-func (r *Report) mostDenied() (most []backtest.KeyDenials) {
-	byKey, sums := make(map[string][]int64), make(map[string]int64)
-	for i, found := range r.All {
-		for _, d := range found.TopDenied {
-			if byKey[d.Key] == nil {
-				byKey[d.Key] = make([]int64, len(r.All))
-			}
-			byKey[d.Key][i] = d.Denied
-			sums[d.Key] += d.Denied
-		}
-	}
-	var all []backtest.Denials
-	for key, sum := range sums {
-		all = append(all, backtest.Denials{Key: key, Denied: sum})
-	}
-	backtest.SortDenials(all)
-	for _, d := range all[:min(len(all), r.top)] {
-		most = append(most, backtest.KeyDenials{Key: d.Key, Denied: byKey[d.Key]})
-	}
-	return most
 }
