@@ -106,24 +106,15 @@ const FourLines = `192.0.2.1 - ann [01/Jan/2000:00:00:00 +0000] "GET /a?x=1 HTTP
 192.0.2.1 - ann [01/Jan/2000:00:00:02 +0000] "GET /a HTTP/1.1" 200 1
 `
 
-// Failure has the exit status and the error that a command line must give.
-type Failure = struct {
-	Args     []string
-	ExitCode int
-	Want     []string // parts of the error
-}
-
-func RequireFailures(t *testing.T, failures map[string]Failure) {
-	for name, c := range failures {
-		t.Run(name, func(t *testing.T) {
-			exitCode, out, errs := Execute(t, "", c.Args...)
-			require.Equal(t, c.ExitCode, exitCode, errs)
-			require.Empty(t, out)
-			requireReadable(t, errs)
-			for _, s := range c.Want {
-				require.Contains(t, errs, s)
-			}
-		})
+// RequireFailure requires that a command line has the exit status, prints no output, and an error with each of these texts.
+func RequireFailure(t *testing.T, args []string, wantCode int, want ...string) {
+	t.Helper()
+	exitCode, out, errs := Execute(t, "", args...)
+	require.Equal(t, wantCode, exitCode, errs)
+	require.Empty(t, out)
+	requireReadable(t, errs)
+	for _, text := range want {
+		require.Contains(t, errs, text)
 	}
 }
 

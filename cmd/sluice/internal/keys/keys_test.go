@@ -293,13 +293,9 @@ func TestCursorOfAnotherListingIsAnError(t *testing.T) {
 	after := next()
 	other := flags(t, "keys", all[0], "--after", after)
 	other[slices.Index(other, "login")] = "login2"
-	failures := map[string]clitest.Failure{}
-	for name, args := range map[string][]string{
-		"no cursor": flags(t, "keys", all[0], "--after", "x@"), "another store": flags(t, "keys", all[1], "--after", after), "another rule": other,
-	} {
-		failures[name] = clitest.Failure{Args: args, ExitCode: 2, Want: []string{"--after ", "want the cursor that sluice keys has printed for the same rule and store"}}
+	for _, args := range [][]string{flags(t, "keys", all[0], "--after", "x@"), flags(t, "keys", all[1], "--after", after), other} {
+		clitest.RequireFailure(t, args, cli.ExitUsage, "--after ", "want the cursor that sluice keys has printed for the same rule and store")
 	}
-	clitest.RequireFailures(t, failures)
 	for ; after != ""; after = next("--after", after) { // the last page can be empty
 		require.Regexp(t, `(?m)^b +1 +5 |^no more keys$`, clitest.Ok(t, "", flags(t, "keys", all[0], "--max", "1", "--after", after)...))
 	}
@@ -326,14 +322,12 @@ func TestValueThatIsNoRecordIsListed(t *testing.T) {
 func TestInvalidKeys(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	use(t, prepared(t, address), false, 1, call{user: "alice"})
-	failures := map[string]clitest.Failure{}
 	for key, problem := range map[string]string{
 		"{}alice": "the key {}alice begins with a brace, but not with a group", "{alice": "write a brace of the key as %7B",
 		"50%": "the key 50% has a % that is not part of %XX", "{a%}alice": "write % as %25",
 	} {
-		failures[key] = clitest.Failure{Args: flags(t, "reset", address, "alice", key), ExitCode: 2, Want: []string{problem}}
+		clitest.RequireFailure(t, flags(t, "reset", address, "alice", key), cli.ExitUsage, problem)
 	}
-	clitest.RequireFailures(t, failures)
 	require.Len(t, usedOf(t, flags(t, "keys", address)...), 1, "nothing is reset")
 }
 

@@ -68,11 +68,9 @@ func TestReplays(t *testing.T) {
 func TestOtherInvalidCommandLines(t *testing.T) {
 	twice, folder := clitest.Pipe(t, clitest.FourLines), filepath.Join(t.TempDir(), "folder.svg")
 	require.NoError(t, os.Mkdir(folder, 0o755))
-	clitest.RequireFailures(t, map[string]clitest.Failure{
-		"very long policy": {[]string{"replay", "-p", "gcra 1/s" + strings.Repeat(" x", 1e4)}, 2, []string{"16384 bytes"}},
-		"draw on a folder": {[]string{"replay", "--out", folder, clitest.Write(t, "access.log", clitest.FourLines)}, 2, []string{"--out", "is a directory"}},
-		"pipe twice":       {[]string{"replay", twice, twice}, 2, []string{"same file", "twice"}},
-	})
+	clitest.RequireFailure(t, []string{"replay", "-p", "gcra 1/s" + strings.Repeat(" x", 1e4)}, cli.ExitUsage, "16384 bytes")
+	clitest.RequireFailure(t, []string{"replay", "--out", folder, clitest.Write(t, "access.log", clitest.FourLines)}, cli.ExitUsage, "--out", "is a directory")
+	clitest.RequireFailure(t, []string{"replay", twice, twice}, cli.ExitUsage, "same file", "twice")
 }
 
 func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
