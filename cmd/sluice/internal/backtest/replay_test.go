@@ -48,7 +48,7 @@ func TestReplayDecidesLikeALimiter(t *testing.T) {
 		"gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m", "movingwindow 10/m slots=12 trailing=whole",
 		"all(gcra 3/s; gcra 10/m)", "calendar 100/day tz=Europe/Berlin", "penalty(fixedwindow 10/m; for=3m)",
 	} {
-		replay, rules := backtest.New(policies(t, spec)...), rulesByWho(t, "", spec)
+		replay, rules := backtest.New(policies(t, spec)...), rulesByWho(t, spec)
 		random, now := rand.New(rand.NewPCG(5, 6)), time.Unix(1e9, 0)
 		for range 5000 {
 			now = now.Add(time.Duration(random.Int64N(int64(4 * time.Second))))
@@ -76,7 +76,7 @@ func TestEquallyDeniedKeysAreInTheOrderOfTheirBytes(t *testing.T) {
 
 // TestTimelineOfRulesHasARowForEachAndOneForAll: a request that b denies costs nothing under a.
 func TestTimelineOfRulesHasARowForEachAndOneForAll(t *testing.T) {
-	rules := rulesByWho(t, "", "fixedwindow 2/h", "fixedwindow 1/h")
+	rules := rulesByWho(t, "fixedwindow 2/h", "fixedwindow 1/h")
 	for second := range int64(3) {
 		_, err := rules.Add(t.Context(), time.Unix(second, 0), "ann")
 		require.NoError(t, err)
@@ -86,31 +86,16 @@ func TestTimelineOfRulesHasARowForEachAndOneForAll(t *testing.T) {
 	require.Equal(t, [][]int64{{0, 0, 0}, {0, 1, 1}, {0, 1, 1}}, timeline.Denied)
 }
 
-func TestInvalidRulesAreRefused(t *testing.T) {
-	_, err := backtest.NewRules([]sluice.Rule[string]{{Name: "a"}}, unpriced(t, "gcra 1/m"))
-	require.ErrorContains(t, err, "a")
-}
-
 // rulesByWho returns rules by the input. Their names are a, b and so on.
-func rulesByWho(t *testing.T, shadow string, specs ...string) *backtest.Rules[string] {
+func rulesByWho(t *testing.T, specs ...string) *backtest.Rules[string] {
 	ps := unpriced(t, specs...)
 	var rules []sluice.Rule[string]
 	for i, p := range ps {
-		name := string(rune('a' + i))
-		rules = append(rules, sluice.Rule[string]{Name: name, Key: func(who string) string { return who }, Policy: p, Shadow: name == shadow})
+		rules = append(rules, sluice.Rule[string]{Name: string(rune('a' + i)), Key: func(who string) string { return who }, Policy: p})
 	}
 	r, err := backtest.NewRules(rules, ps)
 	require.NoError(t, err)
 	return r
-}
-
-// TestRulesThatDenyTogetherShareARequest: the request counts for each of them, and for none alone.
-func TestRulesThatDenyTogetherShareARequest(t *testing.T) {
-	c := backtest.NewComparison(rulesByWho(t, "", "fixedwindow 9/h"), rulesByWho(t, "c", "fixedwindow 1/h", "fixedwindow 1/d", "fixedwindow 1/m"))
-	for _, who := range []string{"ann", "ann", "bob", "bob"} {
-		require.NoError(t, c.Add(t.Context(), time.Unix(0, 0), who, []byte(who)))
-	}
-	require.Equal(t, map[string]backtest.RuleShare{"a": {Denied: 2}, "b": {Denied: 2}}, c.Report(0).NewlyDeniedBy, "c is in shadow mode")
 }
 
 // TestAComparisonNeedsLittleMemoryForAClient: half of the states never expire before the end, so that
@@ -124,7 +109,7 @@ func TestAComparisonNeedsLittleMemoryForAClient(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	c := backtest.NewComparison(rulesByWho(t, "", "gcra 30/m burst=10", "gcra 100/d"), rulesByWho(t, "", "gcra 20/m burst=10", "gcra 100/d"))
+	c := backtest.NewComparison(rulesByWho(t, "gcra 30/m burst=10", "gcra 100/d"), rulesByWho(t, "gcra 20/m burst=10", "gcra 100/d"))
 	for i := range clients {
 		who := fmt.Sprintf("203.%d.%d.%d", i>>16, i>>8&255, i&255)
 		require.NoError(t, c.Add(t.Context(), time.Unix(1_700_000_000+int64(i/100), 0), who, []byte(who)))

@@ -33,7 +33,6 @@ func Template(text string, functions template.FuncMap) *template.Template {
 		"are":     readable.Are,
 		"wait":    readable.Wait,
 		"shorten": readable.Shorten,
-		"graphic": readable.Graphic,
 	}).Funcs(functions).Parse(text))
 }
 

@@ -71,23 +71,6 @@ func evenly(n, pause int) (log []request) {
 	return log
 }
 
-// TestNoNumberMeetsTheGoal: a burst of 1 denies all but one of simultaneous requests at any rate,
-// and each part of a stack denies on its own.
-func TestNoNumberMeetsTheGoal(t *testing.T) {
-	log := []request{after(0, "a"), after(0, "a"), after(0, "a"), after(time.Second, "a"), after(time.Second, "b")}
-	s := find(t, log, "gcra ?/m burst=1", "99%", suggest.OfRequests)
-	require.False(t, s.Found)
-	require.Nil(t, s.Tighter)
-	require.EqualValues(t, 2, s.Best.Denied)
-	require.EqualValues(t, 60, s.Best.Number, "60/m is one a second, and a faster rate denies as much")
-	require.Equal(t, []backtest.Denials{{Key: "a", Denied: 2}}, s.TopDenied)
-
-	s = find(t, log, "all(gcra ?/m; fixedwindow 1/d)", "90%", suggest.OfRequests)
-	require.False(t, s.Found)
-	require.EqualValues(t, 3, s.Best.Denied)
-	require.EqualValues(t, 1, s.Best.Number)
-}
-
 // TestBurstThatTakesTooLongToRefill: at 1/1000d a burst of 26 refills in 71 years, and a larger one
 // is not valid.
 func TestBurstThatTakesTooLongToRefill(t *testing.T) {
