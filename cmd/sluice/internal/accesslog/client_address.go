@@ -9,14 +9,9 @@ import (
 // reason if it cannot. A second - in the place of the user is the identity of another client, if the
 // words before it are not an address and the first -. Then the text before that client is unknown.
 func parseClient(b []byte, e *Entry) (reason string) {
-	client, rest, _ := bytes.Cut(b, space)
-	host, port := splitPort(client)
-	if len(port) > 0 || !startsWithDash(rest) || bytes.IndexByte(client, ',') >= 0 { // else it is the client
-		client, rest = findClientWord(b, e)
-		host = withoutPort(client)
-	}
+	client, rest := findClientWord(b, e)
 	_, user, _ := bytes.Cut(rest, space)
-	e.IP, e.User = peer(host), dash(bytes.Trim(user, " "))
+	e.IP, e.User = peer(withoutPort(client)), dash(bytes.Trim(user, " "))
 	switch {
 	case len(client) == 0 || bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r == 0x7f }): // binary data may have a valid [time]
 		return "no address before the time"
