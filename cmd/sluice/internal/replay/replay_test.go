@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,14 +87,6 @@ func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
 	}
 }
 
-func TestReadErrorEndsTheReplay(t *testing.T) {
-	var out, errs bytes.Buffer
-	in := iotest.TimeoutReader(strings.NewReader(strings.Repeat(clitest.FourLines, 1000)))
-	require.Equal(t, cli.ExitFailed, cli.Run(context.Background(), []string{"replay", "-"}, cli.Streams{In: in, Out: &out, Err: &errs}, clitest.Commands...))
-	require.Contains(t, errs.String(), "standard input")
-	require.Empty(t, out.String())
-}
-
 func TestPictures(t *testing.T) {
 	svg, picture := filepath.Join(t.TempDir(), "REPORT.SVG"), filepath.Join(t.TempDir(), "report.png")
 	out := clitest.Ok(t, clitest.FourLines, "replay", "--json", "--out", svg, "-")
@@ -137,18 +128,6 @@ func TestTraceIsDetectedByItsFirstWord(t *testing.T) {
 	} {
 		require.Contains(t, clitest.Ok(t, input.stdin, "replay", input.file), "@0s a 1 -> ok", input.file)
 	}
-}
-
-// TestGzipCutShortIsReported: the part before the cut is replayed.
-func TestGzipCutShortIsReported(t *testing.T) {
-	cut := clitest.Gzipped(clitest.FourLines)
-	cut = cut[:len(cut)-4]
-	for _, file := range []string{clitest.Write(t, "cut.gz", cut), "-", clitest.Pipe(t, cut)} {
-		out := clitest.Ok(t, cut, "replay", "--json", "-p", "gcra 1/m", file)
-		require.Contains(t, out, `"requests": 4,`, file)
-		require.Contains(t, out, `"problem": "unexpected EOF"`, file)
-	}
-	require.Contains(t, clitest.Ok(t, cut, "replay", "-"), "standard input ends early: unexpected EOF")
 }
 
 // TestTraceInTheHelpIsCorrect: a trace of the help's lines has no differences.
