@@ -205,8 +205,8 @@ type boundChange struct {
 	Old      *int64 `json:"old"` // in BoundUnit; nil: the file has no such rule; math.MaxInt64: that many or more
 	New      *int64 `json:"new"`
 
-	length           time.Duration // of Interval
-	oldUnit, newUnit string
+	length        time.Duration // of Interval
+	before, after *ruleSide
 }
 
 func boundChanges(before, after *ruleSide) (all []boundChange) {
@@ -220,33 +220,30 @@ func boundChanges(before, after *ruleSide) (all []boundChange) {
 	}
 	slices.Sort(intervals)
 	for _, length := range slices.Compact(intervals) {
-		b := boundChange{Interval: length.String(), length: length}
-		b.Old, b.oldUnit = before.bound(length)
-		b.New, b.newUnit = after.bound(length)
-		all = append(all, b)
+		all = append(all, boundChange{length.String(), before.bound(length), after.bound(length), length, before, after})
 	}
 	return all
 }
 
-func (s *ruleSide) bound(interval time.Duration) (bound *int64, unit string) {
+func (s *ruleSide) bound(interval time.Duration) *int64 {
 	if s == nil {
-		return nil, ""
+		return nil
 	}
 	b := rules.Bound(s.rule, interval)
-	return &b, s.BoundUnit
+	return &b
 }
 
 func (b boundChange) String() string {
 	var most string
 	switch {
 	case b.Old == nil:
-		most = rules.BoundUnits(*b.New, b.newUnit)
-	case b.New == nil || *b.Old == *b.New && b.oldUnit == b.newUnit:
-		most = rules.BoundUnits(*b.Old, b.oldUnit)
-	case b.oldUnit == b.newUnit:
-		most = rules.BoundText(*b.Old) + " -> " + rules.BoundUnits(*b.New, b.newUnit)
+		most = rules.BoundUnits(*b.New, b.after.BoundUnit)
+	case b.New == nil || *b.Old == *b.New && b.before.BoundUnit == b.after.BoundUnit:
+		most = rules.BoundUnits(*b.Old, b.before.BoundUnit)
+	case b.before.BoundUnit == b.after.BoundUnit:
+		most = rules.BoundText(*b.Old) + " -> " + rules.BoundUnits(*b.New, b.after.BoundUnit)
 	default:
-		most = rules.BoundUnits(*b.Old, b.oldUnit) + " -> " + rules.BoundUnits(*b.New, b.newUnit)
+		most = rules.BoundUnits(*b.Old, b.before.BoundUnit) + " -> " + rules.BoundUnits(*b.New, b.after.BoundUnit)
 	}
 	return fmt.Sprintf("%s in any %s", most, rules.IntervalText(b.length))
 }
