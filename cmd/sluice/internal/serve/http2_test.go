@@ -19,8 +19,8 @@ import (
 
 // Types and flags of HTTP/2 frames (RFC 9113, section 6).
 const (
-	dataFrame, headersFrame, resetFrame, settingsFrame, goAwayFrame = 0, 1, 3, 4, 7
-	endStream, endHeaders                                           = 1, 4
+	dataFrame, headersFrame, resetFrame, settingsFrame = 0, 1, 3, 4
+	endStream, endHeaders                              = 1, 4
 )
 
 const clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -123,6 +123,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, settled
 // its body ended early, or nil.
 func (s *Server) failure(r *http.Request, err, broken error) *problem {
 	var timeout net.Error
+	var failed *net.OpError
 	config.SetOutcome(r, config.Abandoned)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
@@ -142,13 +143,14 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		return unanswered(http.StatusBadGateway, "the upstream did not answer")
 	}
 	config.SetOutcome(r, config.UpstreamFailed)
-	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error()))
+	args := []any{"upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error())}
 	status, inTime := http.StatusBadGateway, ""
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		status, inTime = http.StatusGatewayTimeout, " in time"
-	} else {
-		s.reportHTTP2(r)
+	} else if s.options.Upstream.Scheme == "http" && !s.answered.Load() && !(errors.As(err, &failed) && failed.Op == "dial") {
+		args = append(args, "remedy", "if the upstream speaks only HTTP/2, as most gRPC servers do, let it offer HTTP/2 over TLS and write https:// in --upstream")
 	}
+	s.sampled.Warn("the upstream failed", args...)
 	s.metrics.upstream.WithLabelValues(strconv.Itoa(status)).Inc()
 	return unanswered(status, "the upstream did not answer"+inTime)
 }

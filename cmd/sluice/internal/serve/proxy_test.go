@@ -402,45 +402,27 @@ func TestGRPCNeedsAnUpstreamWithTLS(t *testing.T) {
 	require.Equal(t, "trailers HTTP/2.0", a.Trailer.Get("Grpc-Status"))
 }
 
-// TestUpstreamWithOnlyHTTP2IsLogged: a gRPC server closes connections that begin with HTTP/1.1, with or without frames of HTTP/2 before
-// that. An upstream with HTTP/1.1 can fail at the first request, or after another.
-func TestUpstreamWithOnlyHTTP2IsLogged(t *testing.T) {
-	upstream := func(http1, http2 bool) string {
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/fail" {
-				panic(http.ErrAbortHandler)
-			}
-		}))
-		server.Config.Protocols = new(http.Protocols)
-		server.Config.Protocols.SetHTTP1(http1)
-		server.Config.Protocols.SetUnencryptedHTTP2(http2)
-		server.Start()
-		t.Cleanup(server.Close)
-		return server.URL
-	}
-	settings := frame(settingsFrame, 0, 0, "\x00\x03\x00\x00\x00\x64")
-	for name, c := range map[string]struct {
-		upstream string
-		paths    []string
-		logged   bool
-	}{
-		"HTTP/2":                  {upstream(false, true), []string{"/"}, true},
-		"sends settings":          {sends(t, settings), []string{"/"}, true},
-		"sends settings and ends": {sends(t, settings+frame(goAwayFrame, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x01\n")), []string{"/"}, true},
-		"HTTP/1.1":                {upstream(true, false), []string{"/fail"}, false},
-		"HTTP/1.1 and HTTP/2":     {upstream(true, true), []string{"/", "/fail"}, false},
-		"acknowledges no frames":  {sends(t, frame(settingsFrame, 1, 0, "")), []string{"/"}, false},
+// TestRemedyForAnUpstreamWithOnlyHTTP2: the log has it if the upstream accepts connections and has never answered. A gRPC server closes
+// connections that begin with HTTP/1.1, with or without frames of HTTP/2 before that.
+func TestRemedyForAnUpstreamWithOnlyHTTP2(t *testing.T) {
+	for upstream, logged := range map[string]bool{
+		sends(t, ""): true,
+		sends(t, frame(settingsFrame, 0, 0, "\x00\x03\x00\x00\x00\x64")): true,
+		"http://" + unusedAddress(t):                                     false,
 	} {
-		w, status := startTestServer(t, oneByIP, at(t, c.upstream)), 0
-		for _, path := range c.paths {
-			status = fetch(t, w.proxyURL(path)).StatusCode
-		}
-		require.Equal(t, http.StatusBadGateway, status, name)
-		require.Contains(t, w.logged.String(), "the upstream failed", name)
-		const log = "the upstream accepts HTTP/2 without TLS (h2c), and has answered no HTTP/1.1 request"
-		require.Equal(t, c.logged, strings.Contains(w.logged.String(), log), name)
-		require.Equal(t, c.logged, strings.Contains(w.logged.String(), "https://"), "the remedy")
+		w := startTestServer(t, oneByIP, at(t, upstream))
+		require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode)
+		require.Contains(t, w.logged.String(), "the upstream failed")
+		require.Equal(t, logged, strings.Contains(w.logged.String(), "let it offer HTTP/2 over TLS and write https:// in --upstream"), upstream)
 	}
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/fail" {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	require.Equal(t, http.StatusOK, fetch(t, w.proxyURL("/")).StatusCode)
+	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/fail")).StatusCode)
+	require.NotContains(t, w.logged.String(), "remedy=\"if the upstream speaks")
 }
 
 func TestHeadersToTheUpstream(t *testing.T) {

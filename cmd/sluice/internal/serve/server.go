@@ -88,7 +88,6 @@ type Server struct {
 
 	transport     *http.Transport // to the upstream; nil: no proxy
 	answered      atomic.Bool     // the upstream has answered a request
-	probing       sync.Mutex      // held by the request that finds out whether the upstream speaks HTTP/2
 	forwardingLog *slog.Logger
 
 	service  sluice.Options[decisionRequest] // of the limiters of all reloads

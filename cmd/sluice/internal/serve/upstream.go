@@ -1,10 +1,8 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
 	"time"
@@ -61,37 +59,3 @@ type requestKey struct{} // of the context of a request to the upstream
 
 // requestOf takes a context that http.Transport has detached from the request's end, but not from its values.
 func requestOf(ctx context.Context) *http.Request { return ctx.Value(requestKey{}).(*http.Request) }
-
-// reportHTTP2 is called when a request to the upstream has failed without a response. If the upstream has never
-// answered and accepts HTTP/2 without TLS, it logs that. Only one request at a time finds this out.
-func (s *Server) reportHTTP2(r *http.Request) {
-	if s.options.Upstream.Scheme != "http" || s.answered.Load() || !s.probing.TryLock() {
-		return
-	}
-	defer s.probing.Unlock()
-	if s.acceptsHTTP2(r.Context()) {
-		s.sampled.Warn("the upstream accepts HTTP/2 without TLS (h2c), and has answered no HTTP/1.1 request; sluice sends only HTTP/1.1 without TLS",
-			"upstream", s.options.Upstream.Redacted(),
-			"remedy", "if it speaks only HTTP/2, as most gRPC servers do, let it offer HTTP/2 over TLS and write https:// in --upstream, or let it also accept HTTP/1.1")
-	}
-}
-
-// http2ProbeTime is how long the upstream may take to accept HTTP/2.
-const http2ProbeTime = time.Second
-
-// acceptsHTTP2 opens a connection as an HTTP/2 client does, with a preface and a SETTINGS frame (RFC 9113,
-// section 3.4). It reports whether the upstream sends a SETTINGS frame.
-func (s *Server) acceptsHTTP2(ctx context.Context) bool {
-	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // length, type, flags, stream
-	upstream := s.options.Upstream
-	conn, err := s.transport.DialContext(ctx, "tcp", net.JoinHostPort(upstream.Hostname(), cmp.Or(upstream.Port(), "80")))
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(http2ProbeTime))
-	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings) // the read fails too
-	head := make([]byte, len(settings))
-	_, err = io.ReadFull(conn, head)
-	return err == nil && string(head[3:]) == settings[3:]
-}
