@@ -188,9 +188,7 @@ func onlyWebSockets(h http.Header) {
 }
 
 // withLimitFields returns the handler that adds the RateLimit fields of the header to the response of
-// the upstream, or to that of a failure. ReverseProxy would clear them after an interim response.
-//
-// Trailers cannot have newer values, so these fields are removed from trailers, announced or not. settled says that
+// the upstream, or to that of a failure. ReverseProxy would clear them after an interim response. settled says that
 // the cost of a request depends on its response.
 func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -209,7 +207,6 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 			}
 			w.Header()["Content-Type"] = nil // net/http guesses no type then if the upstream sent none
 			addLimitFields(response.Header, fields)
-			maps.DeleteFunc(response.Trailer, func(name string, _ []string) bool { return isLimitField(name) })
 			return nil
 		}
 		proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
@@ -222,14 +219,8 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 			s.fail(w, r, err, settled)
 		}
 		proxy.ServeHTTP(w, r)
-		maps.DeleteFunc(w.Header(), func(name string, _ []string) bool {
-			trailer, ok := strings.CutPrefix(name, http.TrailerPrefix)
-			return ok && isLimitField(trailer)
-		})
 	})
 }
-
-var legacyFields = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
 // addLimitFields puts the fields of the proxy before those of the upstream. It joins the lines of
 // RateLimit and RateLimit-Policy, because many clients read only the first line of a field. The legacy fields have one value, so
@@ -241,7 +232,7 @@ func addLimitFields(h, fields http.Header) {
 		if upstream, err := strconv.ParseInt(h.Get(remaining), 10, 64); err == nil && upstream < own {
 			replaced = fields
 		}
-		for _, name := range legacyFields {
+		for _, name := range [...]string{"X-Ratelimit-Limit", remaining, "X-Ratelimit-Reset"} {
 			delete(replaced, name)
 		}
 	}
@@ -254,13 +245,6 @@ func addLimitFields(h, fields http.Header) {
 			h[name] = []string{strings.Join(lines, ", ")}
 		}
 	}
-}
-
-// isLimitField reports whether a response of the proxy may have the field. Other names, such as X-RateLimit-Used, can be those of an
-// actual cost.
-func isLimitField(name string) bool {
-	name = http.CanonicalHeaderKey(name)
-	return slices.Contains([]string{"Ratelimit", "Ratelimit-Policy", "Retry-After"}, name) || slices.Contains(legacyFields, name)
 }
 
 // buffers implements httputil.BufferPool.

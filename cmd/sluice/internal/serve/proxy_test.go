@@ -132,39 +132,6 @@ func TestTrailersOfRequestsAreNotPassedOn(t *testing.T) {
 	require.Empty(t, (<-seen).Trailer)
 }
 
-// TestLimitsAreNotInTrailers: the upstream may announce them or not.
-func TestLimitsAreNotInTrailers(t *testing.T) {
-	for name, end := range map[string]func(http.Header){
-		"announced":    func(h http.Header) { h.Set("X-Sum", "1"); h.Set("RateLimit", `"evil";r=1`) },
-		"and not sent": func(h http.Header) { h.Set("X-Sum", "1") },
-		"not announced": func(h http.Header) {
-			h.Set("X-Sum", "1")
-			h.Set(http.TrailerPrefix+"Retry-After", "1")
-			h.Set(http.TrailerPrefix+"X-More", "2")
-		},
-	} {
-		w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Trailer", "X-Sum, RateLimit, ratelimit-policy, X-RateLimit-Limit")
-			io.WriteString(w, "hello")
-			end(w.Header())
-		}))
-		for version, client := range map[string]*http.Client{"HTTP/1.1": client, "HTTP/2.0": newHTTP2(nil)} {
-			defer client.CloseIdleConnections()
-			a, err := client.Get(w.proxyURL("/"))
-			require.NoError(t, err)
-			require.Equal(t, "hello", contentOf(t, a.Body), name)
-			require.Equal(t, version, a.Proto)
-			require.NotEmpty(t, a.Header.Get("RateLimit"), name)
-			require.Equal(t, "1", a.Trailer.Get("X-Sum"), name)
-			if name == "not announced" {
-				require.Equal(t, "2", a.Trailer.Get("X-More"), version)
-				a.Trailer.Del("X-More")
-			}
-			require.Len(t, a.Trailer, 1, "%s: %v", name, a.Trailer)
-		}
-	}
-}
-
 // echo upgrades the connection and sends back everything that it receives.
 func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "Upgrade")
