@@ -119,13 +119,6 @@ func resolve(address, want string) (*net.TCPAddr, error) {
 	return resolved, nil
 }
 
-// socket is a unix socket that this process created. Close removes it.
-type socket struct {
-	*net.UnixListener
-	made fs.FileInfo
-	gone sync.Once
-}
-
 // listenUnix creates a socket that only the owner and the group may connect to. It replaces a socket
 // that no process listens on.
 func listenUnix(path string) (net.Listener, error) {
@@ -137,16 +130,11 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unix:%s: %w", path, errors.Unwrap(err))
 	}
-	s := &socket{UnixListener: l.(*net.UnixListener)}
-	s.SetUnlinkOnClose(false)
-	if err = os.Chmod(path, 0o660); err == nil {
-		s.made, err = os.Lstat(path)
-	}
-	if err != nil {
-		s.UnixListener.Close()
+	if err := os.Chmod(path, 0o660); err != nil {
+		l.Close()
 		return nil, err
 	}
-	return s, nil
+	return l, nil
 }
 
 // clearSocket returns an error if a new socket would replace something in use, or if no program could
@@ -180,17 +168,6 @@ func clearSocket(path string) error {
 		return nil
 	}
 	return fmt.Errorf("unix:%s: cannot find out whether a process listens on this socket: %w", path, err)
-}
-
-// Close closes the socket. It removes the file unless another process has replaced it.
-func (s *socket) Close() error {
-	s.gone.Do(func() {
-		path := s.Addr().String()
-		if there, err := os.Lstat(path); err == nil && os.SameFile(there, s.made) {
-			_ = os.Remove(path)
-		}
-	})
-	return s.UnixListener.Close()
 }
 
 // defaultMaxConnections suits a small machine. Each connection needs an open file, and each request in

@@ -69,20 +69,6 @@ func TestSocket(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-func TestReplacedSocketIsNotRemoved(t *testing.T) {
-	path := socketPath(t)
-	w := startTestServer(t, oneByIP, onSocket(path))
-	require.NoError(t, os.Remove(path))
-	other, err := listenUnix(path)
-	require.NoError(t, err)
-	defer other.Close()
-	w.Close()
-	require.NoError(t, w.ended())
-	info, err := os.Lstat(path)
-	require.NoError(t, err)
-	require.NotZero(t, info.Mode()&fs.ModeSocket)
-}
-
 func TestInvalidAddressesOfTheAPI(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "precious")
