@@ -242,7 +242,10 @@ func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
 	}
 	slots := semaphore.NewWeighted(int64(limit))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slots.TryAcquire(1) && !acquireSoon(r.Context(), slots) {
+		ctx, cancel := context.WithTimeout(r.Context(), slotWait)
+		err := slots.Acquire(ctx, 1)
+		cancel()
+		if err != nil {
 			s.sampled.Warn("the number of requests in progress has reached --max-connections; further ones get 503", "max-connections", limit)
 			earlyreply.Prepare(w, r)
 			w.Header().Set("Retry-After", busyRetryAfter)
@@ -257,12 +260,6 @@ func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
 // slotWait is how long a request waits for the end of another one. A connection that was upgraded makes room for the next
 // connection a moment before its request ends.
 const slotWait = time.Second
-
-func acquireSoon(ctx context.Context, slots *semaphore.Weighted) bool {
-	ctx, cancel := context.WithTimeout(ctx, slotWait)
-	defer cancel()
-	return slots.Acquire(ctx, 1) == nil
-}
 
 // busyRetryAfter is the Retry-After of requests beyond the limit, in seconds.
 const busyRetryAfter = "1"
