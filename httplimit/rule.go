@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -72,25 +70,17 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 
 // CostByContentLength returns a rule's Cost: the length of the request's content in bytes, or unknown if the request does not
 // say it. Let unknown be the most bytes that the handler reads, and enforce it by http.MaxBytesReader; on a client, the most
-// bytes that are sent. CostByContentLength panics if unknown is negative.
+// bytes that are sent. Over net/http/fcgi, which does not tell an unknown length from none, a request without content costs unknown
+// too. CostByContentLength panics if unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
-		if r.ContentLength < 0 || r.ContentLength == 0 && zeroMeansUnknown(r) {
+		if r.ContentLength < 0 || r.ContentLength == 0 && r.RequestURI == "" && hasBody(r) { // 0 is an unknown length on a client only
 			return unknown
 		}
 		return r.ContentLength
 	}
 }
-
-// zeroMeansUnknown reports whether a ContentLength of 0 means that the length is unknown. A server of net/http uses -1 for that.
-func zeroMeansUnknown(r *http.Request) bool {
-	overFastCGI := r.RemoteAddr != "" && r.Context().Value(http.ServerContextKey) == nil
-	return r.RequestURI == "" && hasBody(r) && !(overFastCGI && reflect.TypeOf(r.Body) == noContent)
-}
-
-// noContent is the type of the body that net/http/fcgi gives to a request without content.
-var noContent = reflect.TypeOf(io.NopCloser(strings.NewReader("")))
 
 // CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the cost of all other
 // methods. Make it high, because clients can invent methods. CostByMethod panics if a cost is negative.
