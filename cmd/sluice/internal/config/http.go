@@ -21,38 +21,37 @@ import (
 // HTTPRules returns the rules for HTTP requests. A rule with cost: bytes charges unknown for
 // a request without a Content-Length. If a response does not report the actual cost, noActual is called with the
 // problem, unless it is nil, and the estimate stays charged. For rules with count, see [TrackOutcome].
-func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) ([]sluice.Rule[*http.Request], error) {
-	ip, err := f.clientIP(f.IPv6Bits).Key()
-	if err != nil {
-		return nil, err
-	}
-	client, err := f.Client()
-	if err != nil {
-		return nil, err
-	}
-	var rules []sluice.Rule[*http.Request]
+func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) (rules []sluice.Rule[*http.Request]) {
+	ip, _ := f.clientIP(f.IPv6Bits).Key() // a File has no invalid options
+	client := f.Client()
 	for _, r := range f.Rules {
 		rules = append(rules, r.http(ip, client, unknown, noActual))
 	}
-	return rules, nil
+	return rules
 }
 
 func (f *File) clientIP(ipv6Bits int) httplimit.ClientIP {
 	return httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: ipv6Bits}
 }
 
+// CheckClient returns the function of [httplimit.ClientIP.Check].
+func (f *File) CheckClient() func(*http.Request) error {
+	check, _ := f.clientIP(f.IPv6Bits).Check()
+	return check
+}
+
 // Client returns the function that finds the address of the client of a request. The address is not valid if there is none, or if a
 // trusted proxy sent something that is no address.
-func (f *File) Client() (func(*http.Request) netip.Addr, error) {
+func (f *File) Client() func(*http.Request) netip.Addr {
 	const all = 128 // bits
-	check, err := f.clientIP(all).Check()
-	ip, _ := f.clientIP(all).Key() // has the same error
+	check := f.CheckClient()
+	ip, _ := f.clientIP(all).Key()
 	return func(r *http.Request) (addr netip.Addr) {
 		if !errors.Is(check(r), httplimit.ErrForwarding) { // else the address is that of a proxy
 			addr, _ = netip.ParseAddr(strings.TrimSuffix(ip(r), "/128"))
 		}
 		return addr
-	}, err
+	}
 }
 
 func (r *Rule) http(ip key, client func(*http.Request) netip.Addr, unknown int64, noActual func(*Rule, string)) sluice.Rule[*http.Request] {

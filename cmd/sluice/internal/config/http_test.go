@@ -35,17 +35,12 @@ func parsed(t *testing.T, text string) *config.File {
 }
 
 // rulesOf returns the rules of a file. A body of unknown length costs 77.
-func rulesOf(t *testing.T, f *config.File) []sluice.Rule[*http.Request] {
-	t.Helper()
-	rules, err := f.HTTPRules(77, nil)
-	require.NoError(t, err)
-	return rules
-}
+func rulesOf(f *config.File) []sluice.Rule[*http.Request] { return f.HTTPRules(77, nil) }
 
 // key returns the key of a request under a rule by these fields.
 func key(t *testing.T, head, by string, r *http.Request) string {
 	t.Helper()
-	return rulesOf(t, parsed(t, head+"\nrules: [{name: a, policy: gcra 1/s, by: "+by+"}]"))[0].Key(r)
+	return rulesOf(parsed(t, head+"\nrules: [{name: a, policy: gcra 1/s, by: "+by+"}]"))[0].Key(r)
 }
 
 func TestKeys(t *testing.T) {
@@ -120,7 +115,7 @@ func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
 			r.Header.Set("X-Key", "ip:192.0.2.1")
 		}
 		f := parsed(t, "rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]")
-		d, err := sluice.MustFor(nil, rulesOf(t, f)...).Allow(context.Background(), r)
+		d, err := sluice.MustFor(nil, rulesOf(f)...).Allow(context.Background(), r)
 		require.NoError(t, err)
 		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r, nil))
 		switch {
@@ -135,7 +130,7 @@ func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
 
 func TestCosts(t *testing.T) {
 	f := parsed(t, "rules: [{name: one, policy: gcra 1/s}, {name: three, policy: gcra 3/s, cost: 3}, {name: size, policy: gcra 1000/s, cost: bytes}]")
-	rules := rulesOf(t, f)
+	rules := rulesOf(f)
 	sized := httptest.NewRequest("POST", "/", strings.NewReader("12345"))
 	unsized := httptest.NewRequest("POST", "/", nil)
 	unsized.ContentLength = -1
@@ -153,7 +148,7 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 		r := httptest.NewRequest(words[1], "/", nil)
 		r.URL.Path = words[2]
 		applies := f.Rules[0].For(words[1], r.URL)
-		if policyFor := rulesOf(t, f)[0].PolicyFor; policyFor == nil {
+		if policyFor := rulesOf(f)[0].PolicyFor; policyFor == nil {
 			require.True(t, applies, question)
 		} else {
 			_, err := policyFor(r)
@@ -173,11 +168,9 @@ func TestExceptExemptsRequests(t *testing.T) {
 		r := &http.Request{Method: request[0], URL: u, RemoteAddr: "10.0.0.1:99", Header: http.Header{
 			"X-Forwarded-For": append(request[2:], "203.0.113.7")[:1], "Forwarded": {`for="[2001:db8::1]"`},
 		}}
-		d, err := sluice.MustFor(nil, rulesOf(t, f)...).Allow(context.Background(), r)
+		d, err := sluice.MustFor(nil, rulesOf(f)...).Allow(context.Background(), r)
 		require.NoError(t, err)
-		client, err := f.Client()
-		require.NoError(t, err)
-		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r, client))
+		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r, f.Client()))
 		return map[int]string{0: "exempt", 1: "limited"}[len(d.Results)]
 	})
 }
@@ -191,7 +184,7 @@ func TestEncodedPaths(t *testing.T) {
 		if !f.Rules[0].For("GET", u) {
 			return ""
 		}
-		return rulesOf(t, f)[0].Key(&http.Request{URL: u})
+		return rulesOf(f)[0].Key(&http.Request{URL: u})
 	})
 }
 
@@ -226,8 +219,7 @@ func costAfter(t *testing.T, rule string, status int, h http.Header) (cost int64
 	t.Helper()
 	f := parsed(t, "rules: [{name: a, policy: gcra 1000/s, "+rule+"}]")
 	require.True(t, f.NeedsResponse())
-	rules, err := f.HTTPRules(0, func(r *config.Rule, problem string) { problems = append(problems, r.Name+": "+problem) })
-	require.NoError(t, err)
+	rules := f.HTTPRules(0, func(r *config.Rule, problem string) { problems = append(problems, r.Name+": "+problem) })
 	r := httptest.NewRequest("POST", "/", http.NoBody)
 	r.ContentLength = 70
 	require.NotZero(t, rules[0].Cost(r), "the estimate")

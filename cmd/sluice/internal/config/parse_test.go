@@ -155,9 +155,7 @@ func requireUsable(t *testing.T, file *config.File) {
 			}
 		}
 	}
-	rules, err := file.HTTPRules(1, nil)
-	require.NoError(t, err)
-	limiter, err := sluice.For(nil, rules...)
+	limiter, err := sluice.For(nil, file.HTTPRules(1, nil)...)
 	require.NoError(t, err)
 	d, err := limiter.Allow(t.Context(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, RemoteAddr: "192.0.2.1:1", Header: http.Header{}})
 	require.NoError(t, err)

@@ -136,9 +136,7 @@ func TestReplayDecidesLikeTheServer(t *testing.T) {
 func serverOf(t *testing.T, file string, clock func() time.Time) http.Handler {
 	f, err := config.Parse("limits.yaml", []byte(file))
 	require.NoError(t, err)
-	rules, err := f.HTTPRules(0, nil)
-	require.NoError(t, err)
-	limiter, err := sluice.Options[*http.Request]{Clock: clock}.New(nil, rules...)
+	limiter, err := sluice.Options[*http.Request]{Clock: clock}.New(nil, f.HTTPRules(0, nil)...)
 	require.NoError(t, err)
 	return httplimit.Handler(limiter, http.NotFoundHandler(), httplimit.Options{})
 }

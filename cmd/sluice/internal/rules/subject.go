@@ -127,10 +127,8 @@ func NewSubjectOfSeveral(name string, file *config.File, keyField string, leaveO
 	}
 	logged := replayed
 	logged.Forwarded = false // logs have addresses in the form of X-Forwarded-For
+	s.Rules = logged.HTTPRules(0, nil)
 	var err error
-	if s.Rules, err = logged.HTTPRules(0, nil); err != nil {
-		return nil, err
-	}
 	var policies []algo.Policy
 	for _, r := range replayed.Rules {
 		policies = append(policies, r.Policy)

@@ -21,13 +21,13 @@ const forwardedFor = "X-Forwarded-For"
 // forwarding removes the headers of requests that mislead the upstream or the rules, and tells the upstream the client's address.
 type forwarding struct {
 	file             *config.File
-	client           func(*http.Request) string
+	client           func(*http.Request) netip.Addr
 	headers, cookies map[string][]string // those that are keys of rules, by their plain names
 	inner            *regexp.Regexp      // such a cookie in the value of another one
 }
 
-func newForwarding(file *config.File) (*forwarding, error) {
-	f := &forwarding{file: file, headers: make(map[string][]string), cookies: make(map[string][]string)}
+func newForwarding(file *config.File) *forwarding {
+	f := &forwarding{file: file, client: file.Client(), headers: make(map[string][]string), cookies: make(map[string][]string)}
 	add := func(names map[string][]string, name string) {
 		names[plainName(name)] = append(names[plainName(name)], name)
 	}
@@ -47,9 +47,7 @@ func newForwarding(file *config.File) (*forwarding, error) {
 		}
 	}
 	f.inner = regexp.MustCompile(`(?i)(^=+|[,\s])(` + strings.Join(cookies, "|") + `)\s*=`)
-	var err error
-	f.client, err = httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
-	return f, err
+	return f
 }
 
 func (f *forwarding) trusts(r *http.Request) bool {
@@ -109,7 +107,9 @@ func (f *forwarding) tell(r *httputil.ProxyRequest) {
 	r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
 	if f.file.Forwarded && f.trusts(r.In) {
 		passed = []string{"Forwarded"}
-		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
+		if client := f.client(r.In); client.IsValid() {
+			r.Out.Header.Set(forwardedFor, client.String())
+		}
 	}
 	r.SetXForwarded()
 	for _, name := range passed {

@@ -61,14 +61,8 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 			return nil, fmt.Errorf("rule %s: %s; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual", rule.Name, whyProxyOnly)
 		}
 	}
-	requests, err := file.HTTPRules(l.unknown, s.warnNoActual)
-	if err != nil {
-		return nil, err
-	}
-	if l.client, err = file.Client(); err != nil {
-		return nil, err
-	}
-	if l.proxy, err = s.requests.New(store, requests...); err != nil {
+	l.client = file.Client()
+	if l.proxy, err = s.requests.New(store, file.HTTPRules(l.unknown, s.warnNoActual)...); err != nil {
 		return nil, err
 	}
 	if l.probe, err = s.newDecisionProbe(file); err != nil {

@@ -23,12 +23,8 @@ import (
 )
 
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
-func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
-	o := &s.options
-	forwarding, err := newForwarding(l.file)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) proxyHandler(l *limiters) http.Handler {
+	o, forwarding, check := &s.options, newForwarding(l.file), l.file.CheckClient()
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged: no rule reads it
@@ -45,7 +41,6 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 	}
 	settled := l.file.NeedsResponse()
 	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, settled), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: settled})
-	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
 			s.reportForwarding(r, err)
@@ -63,7 +58,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 			r = config.TrackOutcome(r)
 		}
 		limited.ServeHTTP(w, r)
-	})), err
+	}))
 }
 
 // earlyProblem returns the problem of a request that is refused before any rule decides: it is malformed, its

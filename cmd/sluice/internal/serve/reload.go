@@ -63,9 +63,7 @@ func (s *Server) applyRules(ctx context.Context, file *config.File) error {
 		return err
 	}
 	if s.transport != nil {
-		if l.handler, err = s.proxyHandler(l); err != nil {
-			return err
-		}
+		l.handler = s.proxyHandler(l)
 	}
 	if !s.missing.Load() {
 		within, cancel := context.WithTimeout(ctx, probeTime)
