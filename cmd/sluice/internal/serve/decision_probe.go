@@ -40,10 +40,7 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 	unconditional := 0
 	for i := range file.Rules {
 		rule := &file.Rules[i]
-		short, kind, err := shortLived(rule.Policy)
-		if err != nil {
-			return p, err
-		}
+		short, kind := shortLived(rule.Policy)
 		own := sluice.Rule[string]{Name: "probe of " + kind, Key: func(key string) string { return key }, Policy: short} // no rule of a file has a name with spaces
 		if !slices.ContainsFunc(kinds, func(k sluice.Rule[string]) bool { return k.Name == own.Name }) {
 			kinds = append(kinds, own)
@@ -72,16 +69,16 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 	return p, err
 }
 
-// shortLived returns a policy that stores decide like p, but whose states expire soon, and its spec without limits. Policies
-// without a program, such as calendar, are all decided by swaps.
-func shortLived(p algo.Policy) (short algo.Policy, name string, err error) {
+// shortLived returns a policy that stores decide like p, but whose states expire soon, and its kind. Policies without a program, such as
+// calendar, are all decided by swaps.
+func shortLived(p algo.Policy) (short algo.Policy, kind string) {
+	kind = compose.Kind(p)
+	spec := kind + " 1000/s"
 	stack, isStack := p.(*compose.Stack)
 	_, isHolder := p.(algo.Holder)
-	spec := compose.Kind(p) + " 1000/s"
 	switch {
 	case policy.ProgramOf(p) == nil:
-		short, err = compose.ParsePolicy("gcra 1000/s")
-		return struct{ algo.Policy }{short}, "swaps", err
+		return struct{ algo.Policy }{sluice.MustPolicy("gcra 1000/s")}, "swaps"
 	case isHolder:
 		spec = "inflight 1000 ttl=1s"
 	case isStack:
@@ -91,8 +88,7 @@ func shortLived(p algo.Policy) (short algo.Policy, name string, err error) {
 		}
 		spec = "all(" + strings.Join(parts, "; ") + ")"
 	}
-	short, err = compose.ParsePolicy(spec)
-	return short, strings.NewReplacer(" 1000/s", "", " 1000 ttl=1s", "").Replace(spec), err
+	return sluice.MustPolicy(spec), kind
 }
 
 // decide makes decisions on keys of its own: for each kind of policy, and for several keys, all or nothing. The
