@@ -165,15 +165,6 @@ func hostOf(r *http.Request) string {
 	return strings.TrimSuffix(name, ".")
 }
 
-// Applies reports whether the rule decides on the request. client is the function of [File.Client].
-func (r *Rule) Applies(req *http.Request, client func(*http.Request) netip.Addr) bool {
-	lacks := func(f Field) bool {
-		_, found := f.optionalKey()(req)
-		return !found
-	}
-	return r.selects(req, client) && !(r.Missing == MissingSkip && slices.ContainsFunc(r.MayLack(), lacks))
-}
-
 // selects reports whether the method, the path and the client of a request are among those of the rule.
 func (r *Rule) selects(req *http.Request, client func(*http.Request) netip.Addr) bool {
 	return r.For(req.Method, req.URL) && !r.Except.has(req, client)

@@ -117,7 +117,6 @@ func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
 		f := parsed(t, "rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]")
 		d, err := sluice.MustFor(nil, rulesOf(f)...).Allow(context.Background(), r)
 		require.NoError(t, err)
-		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r, nil))
 		switch {
 		case len(d.Results) == 0:
 			return "does not apply"
@@ -170,7 +169,6 @@ func TestExceptExemptsRequests(t *testing.T) {
 		}}
 		d, err := sluice.MustFor(nil, rulesOf(f)...).Allow(context.Background(), r)
 		require.NoError(t, err)
-		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r, f.Client()))
 		return map[int]string{0: "exempt", 1: "limited"}[len(d.Results)]
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/netip"
 	"slices"
 
 	"github.com/sluice-go/sluice"
@@ -30,7 +29,6 @@ type limiters struct {
 	names     []string // of the rules of the decision service; the other rules are for the proxy alone
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
-	client    func(*http.Request) netip.Addr
 	unknown   int64        // the assumed size of a request body of unknown length
 	handler   http.Handler // the proxy with these limits; nil if there is no proxy
 	probe     decisionProbe
@@ -61,7 +59,6 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 			return nil, fmt.Errorf("rule %s: %s; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual", rule.Name, whyProxyOnly)
 		}
 	}
-	l.client = file.Client()
 	if l.proxy, err = s.requests.New(store, file.HTTPRules(l.unknown, s.warnNoActual)...); err != nil {
 		return nil, err
 	}
@@ -136,19 +133,4 @@ func (l *limiters) check(request decisionRequest) *problem {
 // warnNoActual logs that a response does not report the actual cost.
 func (s *Server) warnNoActual(r *config.Rule, problem string) {
 	s.sampled.Warn("a response does not report its cost, so the estimate stays charged; set the header in the upstream, as a whole number", "rule", r.Name, "header", r.Cost.Actual, "problem", problem)
-}
-
-// needsLength reports whether a rule would deny the request only because its length is
-// unknown.
-func (l *limiters) needsLength(r *http.Request) bool {
-	if r.ContentLength >= 0 {
-		return false
-	}
-	for i := range l.file.Rules {
-		rule := &l.file.Rules[i]
-		if rule.Cost.Bytes && !rule.Shadow && rule.Applies(r, l.client) && l.unknown > config.Capacity(rule.Policy) {
-			return true
-		}
-	}
-	return false
 }

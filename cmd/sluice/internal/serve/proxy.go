@@ -40,13 +40,13 @@ func (s *Server) proxyHandler(l *limiters) http.Handler {
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
 	settled := l.file.NeedsResponse()
-	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, settled), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: settled})
+	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, settled), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: settled, OnDenied: refuseLimited})
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
 			s.reportForwarding(r, err)
 		}
 		forwarding.clean(r)
-		if p := s.earlyProblem(l, r); p != nil {
+		if p := s.earlyProblem(r); p != nil {
 			earlyreply.Prepare(w, r)
 			p.write(w)
 			return
@@ -61,10 +61,19 @@ func (s *Server) proxyHandler(l *limiters) http.Handler {
 	}))
 }
 
+// refuseLimited writes the problem of a request that a rule denies. If the length of its body is unknown, its cost may be above the capacity
+// for that reason alone.
+func refuseLimited(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+	if refusal.Status == http.StatusRequestEntityTooLarge && r.ContentLength < 0 {
+		plainProblem(http.StatusLengthRequired, "a limit counts bytes, so the request needs Content-Length").write(w)
+		return
+	}
+	httplimit.Problem(w, r, refusal)
+}
+
 // earlyProblem returns the problem of a request that is refused before any rule decides: it is malformed, its
-// target would bypass rules for paths, its body is too large, or a rule would deny it because the length
-// of its body is unknown. It returns nil if there is none.
-func (s *Server) earlyProblem(l *limiters, r *http.Request) *problem {
+// target would bypass rules for paths, or its body is too large. It returns nil if there is none.
+func (s *Server) earlyProblem(r *http.Request) *problem {
 	fault := requestFault(r)
 	switch {
 	case r.Method == http.MethodConnect:
@@ -73,8 +82,6 @@ func (s *Server) earlyProblem(l *limiters, r *http.Request) *problem {
 		return plainProblem(http.StatusBadRequest, "%s", fault)
 	case strings.Trim(s.options.Upstream.Path, "/") != "" && hasDotDot(r.URL.Path):
 		return plainProblem(http.StatusBadRequest, "want a path without .. in it, because .. could leave the path of --upstream")
-	case l.needsLength(r):
-		return plainProblem(http.StatusLengthRequired, "a limit counts bytes, so the request needs Content-Length")
 	case s.options.MaxBody > 0 && r.ContentLength > s.options.MaxBody:
 		return s.tooLarge()
 	}
