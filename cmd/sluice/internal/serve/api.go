@@ -83,7 +83,7 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	wait := waitOf(d.RetryAfter)
 	switch {
 	case err != nil:
-		return a.failure(w, r, op, err)
+		return failure(w, err)
 	case op == sluice.OpReset:
 		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -174,22 +173,12 @@ func methodProblem(w http.ResponseWriter, r *http.Request, allow string) *proble
 }
 
 // failure returns the problem document for a request that could not be decided. The error goes
-// to the log only, because it may describe the store. Each kind of problem has its own message,
-// so that log sampling does not omit one kind because of another.
-func (a api) failure(w http.ResponseWriter, r *http.Request, op sluice.Op, err error) *problem {
+// to the log only, because it may describe the store: see logFailure.
+func failure(w http.ResponseWriter, err error) *problem {
 	p := problemOfError(err)
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", storeRetryAfter)
 	}
-	level := slog.LevelWarn
-	switch {
-	case r.Context().Err() != nil:
-		level = slog.LevelDebug
-	case p.Status == http.StatusInternalServerError:
-		level = slog.LevelError
-	}
-	args := []any{"op", string(op), "applied", p.Applied}
-	a.sampled.Log(context.Background(), level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
 	return p
 }
 

@@ -303,8 +303,8 @@ func TestLogNamesTheRuleWithUnreadableStates(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 500, fetch(t, w.proxyURL("/")).StatusCode)
 	require.Equal(t, 500, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
-	for _, line := range []string{`msg="a limit cannot be decided"`, `msg="no decision: The server or its configuration is faulty"`} {
-		require.Regexp(t, line+`.* rule=client remedy="reset the key, give the rule a new name, or start with another --namespace`, w.logged.String())
+	for _, side := range []string{proxySide, serviceSide} {
+		require.Regexp(t, `level=ERROR msg="a decision failed: The server or its configuration is faulty" side=`+side+` .* rule=client remedy="reset the key, give the rule a new name, or start with another --namespace`, w.logged.String())
 	}
 	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
 	require.Equal(t, []any{"error", sluice.ErrSkew.Error()}, logAttributes(sluice.ErrSkew))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	stdlog "log"
 	"log/slog"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -114,18 +115,18 @@ const (
 	serviceSide = "service"
 )
 
-// logFailure logs a decision that failed or was degraded. The decision service logs its
-// own failures itself.
+// logFailure logs a decision that failed or was degraded, unless its client has left. Each kind of problem has its own message, so that
+// sampling does not omit one kind because of another.
 func logFailure(log *slog.Logger, side string, e *sluice.Event) {
-	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == sluice.Failed {
+	if e.Err == nil || errors.Is(e.Err, context.Canceled) {
 		return
 	}
-	level, message := slog.LevelWarn, "the store failed"
-	if isFault(e.Err) {
-		level, message = slog.LevelError, "a limit cannot be decided"
+	p, level := problemOfError(e.Err), slog.LevelWarn
+	if p.Status == http.StatusInternalServerError {
+		level = slog.LevelError
 	}
-	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
-	log.Log(context.Background(), level, message, append(args, logAttributes(e.Err)...)...)
+	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome), "applied", p.Applied}
+	log.Log(context.Background(), level, "a decision failed: "+p.Title, append(args, logAttributes(e.Err)...)...)
 }
 
 // errorText returns the text of an error of a store for the log. The texts of stores contain no keys. Errors of code
