@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -435,26 +434,5 @@ func TestOnlyRulesThatApplyTogetherAreProbedTogether(t *testing.T) {
 		probe, err := s.newDecisionProbe(&config.File{Rules: apiRules(t, rules)})
 		require.NoError(t, err)
 		require.ErrorIs(t, probe.decide(t.Context()), want, rules)
-	}
-}
-
-// TestFlagsOfFailures: off is 0s in a flag, and a negative value in the options of package sluice.
-func TestFlagsOfFailures(t *testing.T) {
-	for _, c := range []struct {
-		args        []string
-		policy      sluice.FailurePolicy
-		after, keep time.Duration
-	}{
-		{nil, sluice.FailClosed, time.Second, time.Second},
-		{[]string{"--on-failure=open", "--circuit-open-after=5s", "--denial-cache-ttl=20ms"}, sluice.FailOpen, 5 * time.Second, 20 * time.Millisecond},
-		{[]string{"--on-failure=local", "--circuit-open-after=0s", "--denial-cache-ttl=0s"}, sluice.FailLocal, -1, -1},
-	} {
-		var f serveFlags
-		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-		f.Define(flags)
-		require.NoError(t, flags.Parse(append(c.args, "--limit=gcra 1/s")))
-		o, err := f.options(io.Discard)
-		require.NoError(t, err)
-		require.Equal(t, []any{c.policy, c.after, c.keep}, []any{o.OnFailure, o.CircuitOpenAfter, o.DenialCacheTTL}, c.args)
 	}
 }

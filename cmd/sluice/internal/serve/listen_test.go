@@ -385,44 +385,25 @@ func TestFailedAcceptsUseNoSlot(t *testing.T) {
 	}
 }
 
-// TestFullListener: connections wait while it is full, and Close ends the wait.
-func TestFullListener(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	full, ended := make(chan bool, 1), make(chan error, 1)
-	l := limitConnections(inner, 1, func(isFull bool) { full <- isFull })
-	for range 2 {
-		conn, err := net.Dial("tcp", inner.Addr().String())
-		require.NoError(t, err)
-		defer conn.Close()
-	}
-	first, err := l.Accept()
-	require.NoError(t, err)
-	accept := func() { _, err := l.Accept(); ended <- err }
-	go accept()
-	require.True(t, <-full)
-	require.NoError(t, first.Close())
-	require.False(t, <-full)
-	require.NoError(t, <-ended)
-	go accept()
-	require.True(t, <-full)
-	require.NoError(t, l.Close())
-	require.ErrorIs(t, <-ended, net.ErrClosed)
-}
-
-// TestFlagsSetOptions: each flag sets its own option.
-func TestFlagsSetOptions(t *testing.T) {
+// parseFlags returns the options of a command line.
+func parseFlags(t *testing.T, args ...string) Options {
+	t.Helper()
 	var f serveFlags
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.Define(flags)
-	require.NoError(t, flags.Parse([]string{
+	require.NoError(t, flags.Parse(args))
+	o, err := f.options(io.Discard)
+	require.NoError(t, err)
+	return o
+}
+
+// TestFlagsSetOptions: each flag sets its own option. Off is 0s in a flag, and a negative value in the options of package sluice.
+func TestFlagsSetOptions(t *testing.T) {
+	o := parseFlags(t,
 		"--limit", "gcra 2/s", "--by", "path", "--trust", "10.0.0.0/8,192.0.2.1", "--upstream", "http://h:1/", "--listen", "127.0.0.1:2", "--upstream-host",
 		"--upstream-timeout", "3s", "--client-timeout", "4s", "--min-body-rate", "5", "--body-grace", "6s", "--max-body", "7", "--legacy-fields",
 		"--api", "127.0.0.1:8", "--max-connections", "9", "--no-functions", "--max-keys", "10", "--namespace", "n", "--on-failure", "open",
-		"--decision-timeout", "11s", "--circuit-open-after", "12s", "--denial-cache-ttl", "0s", "--shutdown-delay", "13s", "--drain", "14s",
-	}))
-	o, err := f.options(io.Discard)
-	require.NoError(t, err)
+		"--decision-timeout", "11s", "--circuit-open-after", "12s", "--denial-cache-ttl", "0s", "--shutdown-delay", "13s", "--drain", "14s")
 	file, err := o.Read(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32], gcra 2/s, path", fmt.Sprintf("%v, %v, %s", file.Trusted, file.Rules[0].Policy, file.Rules[0].ByString()))
@@ -434,4 +415,7 @@ func TestFlagsSetOptions(t *testing.T) {
 		API: "127.0.0.1:8", Namespace: "n", DecisionTimeout: 11 * time.Second, OnFailure: sluice.FailOpen,
 		CircuitOpenAfter: 12 * time.Second, DenialCacheTTL: -1, ShutdownDelay: 13 * time.Second, Drain: 14 * time.Second,
 	}, o)
+	local := parseFlags(t, "--limit=gcra 1/s", "--on-failure=local", "--circuit-open-after=0s")
+	require.Equal(t, []any{sluice.FailLocal, time.Duration(-1), time.Second}, []any{local.OnFailure, local.CircuitOpenAfter, local.DenialCacheTTL})
+	require.Equal(t, sluice.FailClosed, parseFlags(t, "--limit=gcra 1/s").OnFailure)
 }

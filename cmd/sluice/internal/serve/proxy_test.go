@@ -303,38 +303,6 @@ func TestOtherUpgradesAreNotForwarded(t *testing.T) {
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
 }
 
-// overTLS starts a server whose upstream offers HTTP/2 over TLS.
-func overTLS(t *testing.T, handler http.HandlerFunc) *testServer {
-	t.Helper()
-	upstream := httptest.NewUnstartedServer(handler)
-	upstream.EnableHTTP2 = true
-	upstream.StartTLS()
-	t.Cleanup(upstream.Close)
-	w := startTestServer(t, oneByIP, at(t, upstream.URL))
-	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, "the certificate is unknown")
-	w.transport.TLSClientConfig.RootCAs = upstream.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	return w
-}
-
-// TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem: otherwise a POST could get 502. Node and Uvicorn wait for 5 seconds.
-func TestIdleConnectionsAreClosedBeforeTheUpstreamClosesThem(t *testing.T) {
-	require.Less(t, new(Options).newTransport().IdleConnTimeout, 5*time.Second)
-}
-
-// TestUpstreamOverTLS: HTTP/2 is used if the upstream offers it, but not for WebSockets.
-func TestUpstreamOverTLS(t *testing.T) {
-	w := overTLS(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Upgrade") != "" {
-			echo(w, r)
-			return
-		}
-		io.WriteString(w, r.Proto)
-	})
-	require.Equal(t, "HTTP/2.0", fetch(t, w.proxyURL("/")).body)
-	_, _, response := upgrade(t, w)
-	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
-}
-
 type roundTripFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -350,14 +318,24 @@ func TestInvalidStatusesAreFailures(t *testing.T) {
 	}
 }
 
-// TestGRPCNeedsAnUpstreamWithTLS: its calls pass through the proxy, with their trailers.
-func TestGRPCNeedsAnUpstreamWithTLS(t *testing.T) {
-	w := overTLS(t, func(w http.ResponseWriter, r *http.Request) {
+// TestUpstreamOverTLS: HTTP/2 is used if the upstream offers it, as a gRPC server does, but not for WebSockets.
+func TestUpstreamOverTLS(t *testing.T) {
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			echo(w, r)
+			return
+		}
 		message, _ := io.ReadAll(r.Body)
 		w.Header().Set("Trailer", "Grpc-Status")
 		w.Write(message)
 		w.Header().Set("Grpc-Status", r.Header.Get("Te")+" "+r.Proto)
-	})
+	}))
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	t.Cleanup(upstream.Close)
+	w := startTestServer(t, oneByIP, at(t, upstream.URL))
+	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, "the certificate is unknown")
+	w.transport.TLSClientConfig.RootCAs = upstream.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	client := newHTTP2(nil)
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequest(http.MethodPost, w.proxyURL("/s/m"), strings.NewReader("call"))
@@ -367,6 +345,8 @@ func TestGRPCNeedsAnUpstreamWithTLS(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "call", contentOf(t, a.Body))
 	require.Equal(t, "trailers HTTP/2.0", a.Trailer.Get("Grpc-Status"))
+	_, _, response := upgrade(t, w)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 }
 
 // TestRemedyForAnUpstreamWithOnlyHTTP2: the log has it if the upstream accepts connections and has never answered. A gRPC server closes
