@@ -385,6 +385,26 @@ func TestFailedAcceptsUseNoSlot(t *testing.T) {
 	}
 }
 
+// TestFullListenerReportsThatItHasRoomAgain: otherwise the server would keep no connection alive any more.
+func TestFullListenerReportsThatItHasRoomAgain(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	full := make(chan bool, 1)
+	l := limitConnections(inner, 1, func(isFull bool) { full <- isFull })
+	defer l.Close()
+	for range 2 {
+		conn, err := net.Dial("tcp", inner.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	first, err := l.Accept()
+	require.NoError(t, err)
+	go l.Accept()
+	require.True(t, <-full)
+	require.NoError(t, first.Close())
+	require.False(t, <-full)
+}
+
 // parseFlags returns the options of a command line.
 func parseFlags(t *testing.T, args ...string) Options {
 	t.Helper()
