@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,11 +107,8 @@ func retryable(r *http.Request, response *http.Response) bool {
 	if !asksToWait(response) || hasBody(r) && r.GetBody == nil {
 		return false
 	}
-	switch cmp.Or(r.Method, http.MethodGet) {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return r.Header.Get("Idempotency-Key") != ""
+	idempotent := []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete}
+	return slices.Contains(idempotent, cmp.Or(r.Method, http.MethodGet)) || r.Header.Get("Idempotency-Key") != ""
 }
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
