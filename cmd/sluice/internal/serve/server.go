@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -105,8 +106,8 @@ type Server struct {
 	background context.Context // of requests and background tasks; Close cancels it
 	stop       context.CancelFunc
 	closeOnce  sync.Once
-	busy       sync.Map     // the connections with a request in flight, without upgraded ones
-	proxying   atomic.Int64 // requests to the proxy that have not ended, with upgraded connections
+	busy       sync.Map            // the connections with a request in flight, without upgraded ones
+	slots      *semaphore.Weighted // one for each request to the proxy that has not ended, with upgraded connections
 	draining   atomic.Bool
 	cut        bool // Close cut off requests; valid after Close
 	purgeEvery time.Duration
@@ -133,6 +134,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("%s %w", o.StoreFrom, err)
 	}
 	s.background, s.stop = context.WithCancel(context.Background())
+	s.slots = semaphore.NewWeighted(s.maxRequests())
 	if err := s.open(ctx, file); err != nil {
 		s.Close()
 		return nil, err
@@ -173,7 +175,7 @@ func (s *Server) listen() error {
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
 		}
-		s.proxy = s.server(l, s.limitRequests(s.serveProxy))
+		s.proxy = s.server(l, http.HandlerFunc(s.serveProxy))
 	}
 	if s.options.API == "" {
 		return nil
@@ -190,12 +192,6 @@ func (s *Server) listen() error {
 	s.api = s.server(l, s.Routes(isPrivate(l)))
 	s.api.http.WriteTimeout = requestTime + cmp.Or(s.options.DecisionTimeout, sluice.DefaultTimeout) + apiWriteTime
 	return nil
-}
-
-func (s *Server) serveProxy(w http.ResponseWriter, r *http.Request) {
-	s.proxying.Add(1)
-	defer s.proxying.Add(-1)
-	s.current.Load().handler.ServeHTTP(w, r)
 }
 
 // Limits for requests, so that slow clients cannot hold resources.
@@ -233,28 +229,24 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 	return server
 }
 
-// limitRequests refuses requests to the proxy if as many are in progress as there may be connections, and none of them ends
+// maxRequests is the number of slots.
+func (s *Server) maxRequests() int64 { return cmp.Or(int64(s.options.MaxConnections), math.MaxInt64) }
+
+// serveProxy refuses a request if as many are in progress as there may be connections, and none of them ends
 // within slotWait. Over HTTP/1.1 a connection has only one, so connections wait instead.
-func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
-	limit := s.options.MaxConnections
-	if limit == 0 {
-		return next
+func (s *Server) serveProxy(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), slotWait)
+	hasSlot := s.slots.TryAcquire(1) || s.slots.Acquire(ctx, 1) == nil
+	cancel()
+	if !hasSlot {
+		s.sampled.Warn("the number of requests in progress has reached --max-connections; further ones get 503", "max-connections", s.options.MaxConnections)
+		earlyreply.Prepare(w, r)
+		w.Header().Set("Retry-After", busyRetryAfter)
+		plainProblem(http.StatusServiceUnavailable, "the proxy has too many requests in progress; retry later").write(w)
+		return
 	}
-	slots := semaphore.NewWeighted(int64(limit))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), slotWait)
-		err := slots.Acquire(ctx, 1)
-		cancel()
-		if err != nil {
-			s.sampled.Warn("the number of requests in progress has reached --max-connections; further ones get 503", "max-connections", limit)
-			earlyreply.Prepare(w, r)
-			w.Header().Set("Retry-After", busyRetryAfter)
-			plainProblem(http.StatusServiceUnavailable, "the proxy has too many requests in progress; retry later").write(w)
-			return
-		}
-		defer slots.Release(1)
-		next(w, r)
-	})
+	defer s.slots.Release(1)
+	s.current.Load().handler.ServeHTTP(w, r)
 }
 
 // slotWait is how long a request waits for the end of another one. A connection that was upgraded makes room for the next
@@ -348,26 +340,23 @@ const releaseTime = time.Second
 // Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		waitUntil(func() bool { return !s.isBusy() }, cutGrace)
+		for end := time.Now().Add(cutGrace); s.isBusy() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
 		s.cut = s.isBusy()
 		s.stop()
 		for _, l := range s.listeners {
 			_ = l.http.Close()
 			_ = l.Close()
 		}
-		waitUntil(func() bool { return s.proxying.Load() == 0 }, releaseTime)
+		ended, cancel := context.WithTimeout(context.Background(), releaseTime)
+		defer cancel()
+		_ = s.slots.Acquire(ended, s.maxRequests()) // when all requests have ended
 		if s.transport != nil {
 			s.transport.CloseIdleConnections()
 		}
 		s.store.Close()
 	})
-}
-
-// waitUntil waits until done returns true, at most for d.
-func waitUntil(done func() bool, d time.Duration) {
-	for end := time.Now().Add(d); !done() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // trackConnection is an http.Server.ConnState hook.
