@@ -12,8 +12,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/textproto"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -257,33 +255,6 @@ func FuzzForgedFields(f *testing.F) {
 			}
 		}
 	})
-}
-
-// A proxy on a real unix socket names its clients.
-func TestKeyOverAUnixSocket(t *testing.T) {
-	key := keyOf(t, httplimit.ClientIP{TrustUnix: true})
-	dir, err := os.MkdirTemp("", "s") // a socket's path has to be short
-	require.NoError(t, err)
-	defer os.RemoveAll(dir)
-	listener, err := net.Listen("unix", filepath.Join(dir, "http"))
-	require.NoError(t, err)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Key", key(r)) }))
-	server.Listener = listener
-	server.Start()
-	defer server.Close()
-	transport := server.Client().Transport.(*http.Transport)
-	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", listener.Addr().String())
-	}
-	for forwarded, want := range map[string]string{"": "unix", "198.51.100.7, 203.0.113.6": "203.0.113.6"} {
-		r, err := http.NewRequest(http.MethodGet, "http://server", nil)
-		require.NoError(t, err)
-		r.Header.Set(xff, forwarded)
-		response, err := transport.RoundTrip(r)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, want, response.Header.Get("Key"))
-	}
 }
 
 // These tests promise what happens to requests without a key, and that no key
