@@ -19,5 +19,5 @@
 //
 // Clients cannot forge the headers that tell the upstream their address, the host or the scheme, nor
 // headers that would change the path or the method after the rules have been applied. See
-// [Server.Reload] and forwarder.
+// [Server.Reload] and forwarding.
 package serve

@@ -212,8 +212,8 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 			return nil
 		}
 		proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
-			_ = body.Close()   // ReverseProxy does not, after a 101 for another protocol (golang.org/issue/80875)
-			if isHijacked(r) { // the client could not get the 101 of the upstream
+			_ = body.Close()            // ReverseProxy does not, after a 101 for another protocol (golang.org/issue/80875)
+			if transferOf(r).hijacked { // the client could not get the 101 of the upstream
 				s.reportLeft(err)
 				return
 			}

@@ -260,23 +260,22 @@ func (t *transfer) send(write func()) {
 	t.endRead(0, 0, nil)
 }
 
+// transferOf returns the transfer of a request with a body, or for an upgrade. For other requests it returns an empty one.
+func transferOf(r *http.Request) *transfer {
+	if t, ok := r.Context().Value(transferKey{}).(*transfer); ok {
+		return t
+	}
+	return new(transfer)
+}
+
 // bodyState reports whether there may be more of the request's body, and the error with which the
 // body ended early. Errors of a reader of the body are not reliable, because the server cancels the
 // request too.
 func bodyState(r *http.Request) (unread bool, broke error) {
-	t, ok := r.Context().Value(transferKey{}).(*transfer)
-	if !ok {
-		return false, nil
-	}
+	t := transferOf(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.unread, t.broke
-}
-
-// isHijacked reports whether the connection of a request was hijacked.
-func isHijacked(r *http.Request) bool {
-	t, ok := r.Context().Value(transferKey{}).(*transfer)
-	return ok && t.hijacked
 }
 
 // sendTimeout is a RoundTripper that ends a request if the upstream takes none of its body for d
