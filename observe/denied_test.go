@@ -79,6 +79,7 @@ func requireBounds(t *testing.T, d *Denied, exact map[string]uint64) {
 	}
 	for _, c := range d.counters {
 		ok = ok && c.errorBound <= total/uint64(d.size*countersPerKey)
+		ok = ok && (c.errorBound == 0 || len(exact) > d.size*countersPerKey) && cap(c.key) <= 2*MaxDeniedKey
 		counted += d.counts[c.rank]
 	}
 	ok = ok && len(exact)-len(missing) == len(r.Keys) // none is listed twice
@@ -137,18 +138,6 @@ func TestResetForgetsAllDenials(t *testing.T) {
 	require.Equal(t, []DeniedKey{{Rule: "client", Key: "bob", Count: 1}}, d.Top())
 }
 
-func TestMemoryOfDeniedIsBounded(t *testing.T) {
-	d := NewDenied(10)
-	for i := range 10_000 {
-		d.add("client", strings.Repeat("long", i%1000)+fmt.Sprint(i))
-	}
-	require.Len(t, d.counters, 10*countersPerKey)
-	require.Len(t, d.index, 10*countersPerKey)
-	for _, c := range d.counters {
-		require.LessOrEqual(t, cap(c.key), 2*MaxDeniedKey)
-	}
-}
-
 func TestDeniedIsSafeForConcurrentUse(t *testing.T) {
 	const goroutines, each = 8, 2000
 	d := NewDenied(100)
@@ -178,16 +167,6 @@ func TestDeniedIsSafeForConcurrentUse(t *testing.T) {
 	all.Go(func() { d.add("client", "late") })
 	all.Wait()
 	require.LessOrEqual(t, d.report().Denials, uint64(1))
-}
-
-func TestCountsOfFewKeysAreExact(t *testing.T) {
-	d := NewDenied(5) // has counters for all 33 keys
-	for i := range 5000 {
-		d.add("client", fmt.Sprint(i%33))
-	}
-	for _, k := range d.Top() {
-		require.Zero(t, k.ErrorBound)
-	}
 }
 
 // These tests promise the text and the JSON of the list, and that both are safe to show.
