@@ -402,6 +402,7 @@ func TestDecisionsEndAfterTheTimeout(t *testing.T) {
 	})
 }
 
+// The other failures are in exchanges.
 func TestProblemOfEachFailure(t *testing.T) {
 	unknown := fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, storage.NotApplied(errSecret))
 	for _, c := range []struct {
@@ -409,14 +410,9 @@ func TestProblemOfEachFailure(t *testing.T) {
 		kind string
 		paid string
 	}{
-		{storage.NotApplied(storage.ErrUnavailable), "store-unavailable", "no"},
 		{storage.NotApplied(context.DeadlineExceeded), "store-unavailable", "no"},
-		{storage.NotApplied(errors.New("no such table")), "store-refused", "no"},
 		{errors.New("no such table"), "store-refused", "unknown"},
-		{storage.ErrContended, "store-contended", "no"},
 		{fmt.Errorf("%w: %w", storage.ErrContended, context.DeadlineExceeded), "store-contended", "no"},
-		{storage.ErrOverloaded, "store-overloaded", "no"},
-		{storage.ErrOutcomeUnknown, "store-outcome-unknown", "unknown"},
 		{unknown, "store-outcome-unknown", "unknown"},
 		{errors.Join(unknown, storage.ErrOverloaded), "store-outcome-unknown", "unknown"},
 		{storage.ErrKey, "fault", "no"},
@@ -432,7 +428,6 @@ func TestProblemOfEachFailure(t *testing.T) {
 		assert.Equal(t, c.paid, p.Applied, c.err)
 		assert.Equal(t, errors.Is(c.err, context.DeadlineExceeded) && c.kind == "store-unavailable", strings.Contains(p.Detail, "within the timeout"), c.err)
 	}
-	require.Contains(t, problemOfError(algo.ErrState).Detail, "is damaged")
 	require.Contains(t, problemOfError(algo.ErrStateVersion).Detail, "a later version of sluice")
 }
 
