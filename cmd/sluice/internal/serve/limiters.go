@@ -29,7 +29,6 @@ type limiters struct {
 	names     []string // of the rules of the decision service; the other rules are for the proxy alone
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
-	unknown   int64        // the assumed size of a request body of unknown length
 	handler   http.Handler // the proxy with these limits; nil if there is no proxy
 	probe     decisionProbe
 }
@@ -45,7 +44,7 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	if !s.missing.Load() {
 		store = s.store.Store
 	}
-	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	l = &limiters{file: file}
 	var service []sluice.Rule[decisionRequest]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
@@ -59,7 +58,8 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 			return nil, fmt.Errorf("rule %s: %s; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual", rule.Name, whyProxyOnly)
 		}
 	}
-	if l.proxy, err = s.requests.New(store, file.HTTPRules(l.unknown, s.warnNoActual)...); err != nil {
+	unknown := cmp.Or(s.options.MaxBody, math.MaxInt64) // the assumed size of a request body of unknown length
+	if l.proxy, err = s.requests.New(store, file.HTTPRules(unknown, s.warnNoActual)...); err != nil {
 		return nil, err
 	}
 	if l.probe, err = s.newDecisionProbe(file); err != nil {
