@@ -38,16 +38,11 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 	switch {
 	case l.purses != nil && n == 1:
 		*d, err = l.observed(ctx, driver.Allow, func() (Decision, error) { return l.allowPrepaid(ctx, in) })
-		return err
-	case l.options.Observer == nil:
-		return l.decideInput(ctx, driver.Allow, in, n, l.rules, d)
+	case l.options.Observer != nil: // it can keep the decision, so the results need their own memory
+		*d, err = l.do(ctx, driver.Allow, in, n, l.rules)
+	default:
+		err = l.decideInput(ctx, driver.Allow, in, n, l.rules, d)
 	}
-	// The observer can keep the decision, so the results need their own memory.
-	_, err = l.observed(ctx, driver.Allow, func() (own Decision, err error) {
-		err = l.decideInput(ctx, driver.Allow, in, n, l.rules, &own)
-		*d = own // here, because Hold needs it if the observer panics
-		return own, err
-	})
 	return err
 }
 

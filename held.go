@@ -48,7 +48,7 @@ func (l *Limiter[T]) uncancelled(ctx context.Context) (context.Context, context.
 // time before the decision.
 func (u *use) take(d *Decision, i int, began time.Time) {
 	if r := &d.Results[i]; isHolder(u.policy) && (r.Paid > 0 || !u.taken.IsZero()) {
-		taken := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
+		taken := d.At
 		if !r.moved {
 			taken = taken.Add(r.Skew)
 		}
@@ -74,8 +74,8 @@ func (u *use) checkHeld() error {
 }
 
 // heldResults is results for the rules whose units are held.
-func (r *Reservation[T]) heldResults(results []RuleResult, items []driver.Item) ([]RuleResult, []driver.Item) {
-	return r.results(results, items, func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
+func (r *Reservation[T]) heldResults() ([]RuleResult, []driver.Item) {
+	return r.results(func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
 }
 
 func (r *Reservation[T]) clearHeld() {
@@ -92,14 +92,19 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 	if r == nil {
 		return errNothingReserved
 	}
-	var someResults inlineResults
-	var someItems [inlineRules]driver.Item
-	results, items := r.heldResults(someResults[:0], someItems[:0])
+	results, items := r.heldResults()
 	if len(items) == 0 {
 		return nil
 	}
-	d := Decision{Results: results}
-	return r.release(ctx, items, &d)
+	_, err := r.limiter.observed(ctx, driver.Refund, func() (Decision, error) {
+		d := Decision{Results: results}
+		err := r.decideUnobserved(ctx, driver.Refund, items, &d)
+		if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
+			r.clearHeld() // here, because a second release, after a panic of the observer, could free the units of others
+		}
+		return d, err
+	})
+	return err
 }
 
 // Renew holds the held units, if there are any, for another TTL from now on. It takes units again that the store has lost, as
@@ -114,7 +119,7 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if err := r.checkHeld(); err != nil {
 		return err
 	}
-	results, items := r.heldResults(nil, nil)
+	results, items := r.heldResults()
 	if len(items) == 0 {
 		return nil
 	}
@@ -161,28 +166,6 @@ func (r *Reservation[T]) checkHeld() error {
 	return nil
 }
 
-// release gives held units back, and calls the observer, which can keep the results. No pointer into those of d escapes.
-func (r *Reservation[T]) release(ctx context.Context, items []driver.Item, d *Decision) (err error) {
-	if r.limiter.options.Observer == nil {
-		return r.releaseUnobserved(ctx, items, d)
-	}
-	*d, err = r.limiter.observed(ctx, driver.Refund, func() (Decision, error) {
-		own := Decision{Results: append([]RuleResult(nil), d.Results...)} // with slices.Clone d.Results would escape
-		err := r.releaseUnobserved(ctx, items, &own)
-		return own, err
-	})
-	return err
-}
-
-// releaseUnobserved notes the release before the observer is called, because a second one, after a panic, could free the units of others.
-func (r *Reservation[T]) releaseUnobserved(ctx context.Context, items []driver.Item, d *Decision) error {
-	err := r.decideUnobserved(ctx, driver.Refund, items, d)
-	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
-		r.clearHeld()
-	}
-	return err
-}
-
 // decideUnobserved performs an operation on held units where they are: in the store, or in the local limiter of FailLocal.
 func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) (err error) {
 	if l := r.limiter; r.Decision.Degraded {
@@ -218,28 +201,16 @@ func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.C
 	return // with its results named, it would be too long to be inlined
 }
 
+// hold writes the decision to d. No pointer into its results escapes.
 func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.Context, release func(), err error) {
 	if !l.mayHold {
 		return ctx, doNothing, l.allow(ctx, in, 1, d)
 	}
-	began := time.Now()
-	deciding, cancel := l.uncancelled(ctx)
-	defer cancel()
-	observed := false
-	defer func() {
-		if !observed && d.Allowed { // the observer has panicked, so nobody else can release the units
-			_ = l.reservationOf(in, d, began).Release(context.WithoutCancel(ctx))
-		}
-	}()
-	err = l.allow(deciding, in, 1, d)
-	if observed = true; err != nil {
+	r, own, err := l.reserve(ctx, in, 1)
+	if *d = own; !r.holds() {
 		return ctx, doNothing, err
 	}
-	r := l.reservationOf(in, d, began)
 	held, stop := r.Keep(ctx)
-	if r == nil {
-		return held, stop, nil
-	}
 	return held, sync.OnceFunc(func() {
 		defer func() { _ = r.Release(context.WithoutCancel(ctx)) }() // if it fails, they return after the TTL
 		stop()                                                       // panics if a renewal has
@@ -248,29 +219,9 @@ func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.
 
 func doNothing() {} // a literal in a generic method would be allocated
 
-// reservationOf returns a reservation of the units that are held by a decision on one call. It has only the rules of these units.
-// It is nil if there are none.
-func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservation[T] {
-	var r *Reservation[T]
-	var key driver.RuleKey
-	for i := range d.Results {
-		result := &d.Results[i]
-		u := use{rule: result.Rule, shadow: result.Shadow, policy: result.Policy, cost: result.Cost}
-		if u.take(d, i, began); u.taken.IsZero() {
-			continue
-		}
-		if r == nil {
-			r = &Reservation[T]{Decision: Decision{Allowed: true, Degraded: d.Degraded}, limiter: l, n: 1}
-			r.uses = r.oneUse[:0]
-			if l.options.Group != nil {
-				key.Group = l.options.Group(in)
-			}
-		}
-		key.Rule, key.Key = l.ruleOf(result.Rule).text(result.Policy), result.Key
-		u.key = key
-		r.uses = append(r.uses, u)
-	}
-	return r
+// holds reports whether the reservation has taken units that are held.
+func (r *Reservation[T]) holds() bool {
+	return r != nil && slices.ContainsFunc(r.uses, func(u use) bool { return !u.taken.IsZero() })
 }
 
 // Keep renews the held units until stop is called. If they are lost, it cancels the context held, with a cause that wraps
@@ -280,7 +231,7 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 // Reservation.Settle or Reservation.Release after it. If a renewal panics, for instance in an Observer, held is cancelled, and
 // stop panics.
 func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop func()) {
-	if r == nil || !slices.ContainsFunc(r.uses, func(u use) bool { return !u.taken.IsZero() }) {
+	if !r.holds() {
 		return ctx, doNothing
 	}
 	held, cancel := context.WithCancelCause(ctx)

@@ -80,7 +80,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
 	})
 	if o.Prepay.Calls > 0 {
-		l.purses = &purses{all: make(map[string]*purse)}
+		l.purses, l.mayHold = &purses{all: make(map[string]*purse)}, false // Prepay refuses Holders
 	}
 	for i := range l.rules {
 		l.rules[i].program = l.engine.Program(l.rules[i].Policy)

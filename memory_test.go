@@ -64,8 +64,9 @@ func TestAllocationsInMemory(t *testing.T) {
 		{0, allow, rulesOf("gcra 1000/s", "tokenbucket 2000/m", "fixedwindow 100000/h"), nil},
 		{0, allow, long, nil},
 		{0, allow, []sluice.Rule[call]{plan}, nil},
-		{0, hold, append(rulesOf("gcra 1000/s"), plan), nil},
-		{1, reserveAndRelease, rulesOf("inflight 5 ttl=8760h"), nil},
+		{0, hold, rulesOf("gcra 1000/s"), nil},
+		{1, hold, []sluice.Rule[call]{plan}, nil},
+		{3, reserveAndRelease, rulesOf("inflight 5 ttl=8760h"), nil},
 		{1, allow, rulesOf("gcra 1/h"), swapOnly{new(memory.Store)}}, // denials from the cache
 	} {
 		l := newLimiter(t, sluice.Options[call]{}, c.store, c.rules...)

@@ -58,31 +58,31 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
 	}
+	return l.reserve(ctx, in, n)
+}
+
+// reserve is Reserve for units that are not expected to be refunded.
+func (l *Limiter[T]) reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	r := &Reservation[T]{limiter: l, n: n}
-	var err error
-	if l.options.Observer == nil {
-		err = r.reserve(ctx, in, &r.Decision) // a copy of the decision would take time
-	} else {
-		observed := false
-		defer func() {
-			if !observed { // the observer has panicked, so nobody else can release the units
-				_ = r.Release(context.WithoutCancel(ctx))
-			}
-		}()
-		_, err = l.observed(ctx, driver.Allow, func() (Decision, error) {
-			err := r.reserve(ctx, in, &r.Decision)
-			return r.Decision, err
-		})
-		observed = true
-	}
+	observed := false
+	defer func() {
+		if !observed { // the observer has panicked, so nobody else can release the units
+			_ = r.Release(context.WithoutCancel(ctx))
+		}
+	}()
+	_, err := l.observed(ctx, driver.Allow, func() (Decision, error) {
+		err := r.charge(ctx, in, &r.Decision)
+		return r.Decision, err
+	})
+	observed = true
 	if !r.Decision.Allowed {
 		return nil, r.Decision, err
 	}
 	return r, r.Decision, nil
 }
 
-// reserve writes the decision to d, which is zero.
-func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
+// charge charges the estimate, and writes the decision to d, which is zero.
+func (r *Reservation[T]) charge(ctx context.Context, in T, d *Decision) error {
 	if r.n < 1 {
 		return countError(r.n)
 	}
@@ -115,9 +115,8 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 	return err
 }
 
-// results appends a result to results, and an item to items, for each use for which cost returns true, with the cost that it
-// returns.
-func (r *Reservation[T]) results(results []RuleResult, items []driver.Item, cost func(*use) (cost int64, keep bool)) ([]RuleResult, []driver.Item) {
+// results returns a result and an item for each use for which cost returns true, with the cost that it returns.
+func (r *Reservation[T]) results(cost func(*use) (cost int64, keep bool)) (results []RuleResult, items []driver.Item) {
 	for i := range r.uses {
 		u := &r.uses[i]
 		if cost, keep := cost(u); keep {
@@ -212,7 +211,7 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
 func (r *Reservation[T]) correction(d *Decision) (op driver.Op, items []driver.Item) {
-	d.Results, items = r.results(nil, nil, func(u *use) (int64, bool) {
+	d.Results, items = r.results(func(u *use) (int64, bool) {
 		if r.Decision.Degraded {
 			return u.actual, u.actual != 0
 		}
@@ -246,7 +245,7 @@ func (r *Reservation[T]) refundLocal(ctx context.Context) error {
 	if r.localRefunded {
 		return nil
 	}
-	results, items := r.results(nil, nil, func(u *use) (int64, bool) {
+	results, items := r.results(func(u *use) (int64, bool) {
 		unused := multiply(u.cost, r.n) - u.actual
 		return unused, unused > 0 && r.covers(u)
 	})

@@ -331,7 +331,11 @@ func TestHandlerAllocatesOnlyTheFields(t *testing.T) {
 				r.RemoteAddr = peer
 				without := testing.AllocsPerRun(1000, func() { serve(bare, r) })
 				with := testing.AllocsPerRun(1000, func() { serve(h, r) })
-				require.LessOrEqual(t, with-without, 6.0, "%s: %s", peer, spec)
+				most := 6.0
+				if rule.PolicyFor != nil {
+					most++ // a reservation, because the policy of a request could hold units
+				}
+				require.LessOrEqual(t, with-without, most, "%s: %s", peer, spec)
 			}
 		}
 	}
