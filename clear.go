@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,7 +42,7 @@ func noRule(method, name string, names []string) error {
 
 const (
 	clearPage    = 256                   // keys of a page
-	clearWorkers = 16                    // goroutines that reset them
+	clearWorkers = 16                    // keys that are reset at a time
 	clearPause   = 10 * time.Millisecond // after an ErrOverloaded
 )
 
@@ -77,7 +78,7 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 		}
 		n, err := l.resetKeys(ctx, keys)
 		deleted += n
-		if err != nil && endsClear(ctx, err) {
+		if endsClear(ctx, err) {
 			return deleted, clearFailure(deleted, err)
 		}
 		first = cmp.Or(first, err)
@@ -85,55 +86,40 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 	return deleted, clearFailure(deleted, first)
 }
 
-// endsClear reports whether the other keys would fail too after an error of one key.
+// endsClear reports whether the other keys would fail too after the outcome of one key.
 func endsClear(ctx context.Context, err error) bool {
-	return hasEnded(ctx) || errors.Is(err, storage.ErrUnavailable)
+	return err != nil && (hasEnded(ctx) || errors.Is(err, storage.ErrUnavailable))
 }
 
-// resetKeys resets stored keys, up to clearWorkers at a time. It returns how many of them had a record, and an error. It does not
-// begin another key after an error that ends Clear.
-func (l *Limiter[T]) resetKeys(ctx context.Context, keys []string) (deleted int, err error) {
-	var mu sync.Mutex
-	var panicked any
-	take := func() (key string, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(keys) == 0 {
-			return "", false
+// resetKeys resets stored keys, up to clearWorkers at a time. It returns how many of them had a record, and an error. After an
+// error that ends Clear it begins no others.
+func (l *Limiter[T]) resetKeys(ctx context.Context, keys []string) (deleted int, first error) {
+	for some := range slices.Chunk(keys, clearWorkers) {
+		var existed [clearWorkers]bool
+		var errs [clearWorkers]error
+		var panics [clearWorkers]any // they must reach the caller
+		var group sync.WaitGroup
+		for i, key := range some {
+			group.Go(func() {
+				defer func() { panics[i] = recover() }()
+				existed[i], errs[i] = l.resetKey(ctx, key)
+			})
 		}
-		key, keys = keys[0], keys[1:]
-		return key, true
-	}
-	work := func() {
-		defer func() {
-			if p := recover(); p != nil { // it must reach the caller
-				mu.Lock()
-				defer mu.Unlock()
-				panicked, keys = p, nil
+		group.Wait()
+		for i := range some {
+			if panics[i] != nil {
+				panic(panics[i])
 			}
-		}()
-		for key, ok := take(); ok; key, ok = take() {
-			existed, failed := l.resetKey(ctx, key)
-			mu.Lock()
-			if existed {
+			if existed[i] {
 				deleted++
 			}
-			err = cmp.Or(err, failed)
-			if failed != nil && endsClear(ctx, failed) {
-				keys = nil
-			}
-			mu.Unlock()
+			first = cmp.Or(first, errs[i])
+		}
+		if i := slices.IndexFunc(errs[:], func(err error) bool { return endsClear(ctx, err) }); i >= 0 {
+			return deleted, errs[i]
 		}
 	}
-	var group sync.WaitGroup
-	for range min(clearWorkers, len(keys)) {
-		group.Go(work)
-	}
-	group.Wait()
-	if panicked != nil {
-		panic(panicked)
-	}
-	return deleted, err
+	return deleted, first
 }
 
 // resetKey resets a stored key, and reports whether it had a record. It tries again while the queue is full. Its error is a
