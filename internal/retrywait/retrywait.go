@@ -14,12 +14,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if ExceedsDeadline(ctx, d) {
 		return context.DeadlineExceeded
 	}
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	Pause(ctx, d)
+	return ctx.Err()
 }
 
 // Pause sleeps for d, or until ctx ends.
