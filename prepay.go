@@ -85,7 +85,10 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 	isLong := func(i driver.Item) bool { return !i.Key.IsShort() } // purses must be small
 	if len(one) > 0 && !slices.ContainsFunc(items, isLong) {
 		var array [256]byte
-		key := l.appendUses(array[:0], one, items)
+		key := array[:0]
+		for i := range one {
+			key = binary.AppendVarint(l.appendUse(key, &one[i], &items[i].Key), one[i].Cost)
+		}
 		spent, p, b := l.purses.take(key, int64(l.options.Prepay.Calls), one, true)
 		switch {
 		case spent.Prepaid:
@@ -105,20 +108,12 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 	return d, err
 }
 
-// appendUses appends a text that is different for other keys, costs or policies.
-func (l *Limiter[T]) appendUses(dst []byte, results []RuleResult, items []driver.Item) []byte {
-	for i := range results {
-		policy := ""
-		if l.ruleOf(results[i].Rule).PolicyFor != nil {
-			policy = results[i].Policy.String()
-		}
-		dst = binary.AppendVarint(appendUse(dst, &items[i].Key, policy), results[i].Cost)
+// appendUse appends a text that is different for another key or policy of a rule.
+func (l *Limiter[T]) appendUse(dst []byte, r *RuleResult, k *driver.RuleKey) []byte {
+	policy := ""
+	if l.ruleOf(r.Rule).PolicyFor != nil {
+		policy = r.Policy.String()
 	}
-	return dst
-}
-
-// appendUse appends a text that is different for another key or policy.
-func appendUse(dst []byte, k *driver.RuleKey, policy string) []byte {
 	for _, text := range [...]string{k.Group, k.Rule, k.Key, policy} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}

@@ -40,8 +40,8 @@ const headDenialTTL = time.Second
 type waiter struct {
 	results  []RuleResult // the rules that apply, with their costs
 	items    []driver.Item
-	costs    []int64 // under the enforced rules; nil if key is empty
-	key      string  // of its queue; empty if it is not known yet
+	costs    []int64 // under the enforced rules
+	key      string  // of its queue
 	arrival  int64   // the number of the call
 	deadline time.Time
 	queue    *waitQueue    // nil if the call asks the store by itself
@@ -54,24 +54,30 @@ var (
 	errWaitForPenalty = errors.New("Wait cannot be used with a penalty, because to ask too early begins one; use Allow")
 )
 
-// newWaiter calls the functions of the rules.
+// newWaiter calls the functions of the rules. The waiter is in no queue yet.
 func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, error) {
 	var d Decision
 	items, err := l.gather(driver.Allow, in, n, l.rules, &d, nil)
 	if err != nil {
 		return nil, err
 	}
-	for i := range d.Results {
-		r := &d.Results[i]
+	w := &waiter{results: d.Results, items: items, changed: make(chan struct{}, 1)}
+	w.deadline, _ = ctx.Deadline()
+	var key []byte
+	for i := range w.results {
+		r := &w.results[i]
 		if isHolder(r.Policy) {
 			return nil, &RuleError{Rule: r.Rule, Key: r.Key, Err: errWaitForHolder}
 		}
 		if _, ok := r.Policy.(*compose.Penalty); ok {
 			return nil, &RuleError{Rule: r.Rule, Key: r.Key, Err: errWaitForPenalty}
 		}
+		if !r.Shadow { // calls with other policies have other keys, because one can be allowed before the other
+			key = l.appendUse(key, r, &items[i].Key)
+			w.costs = append(w.costs, r.Cost)
+		}
 	}
-	w := &waiter{results: d.Results, items: items, changed: make(chan struct{}, 1)}
-	w.deadline, _ = ctx.Deadline()
+	w.key = string(key)
 	return w, nil
 }
 
@@ -80,19 +86,6 @@ func (l *Limiter[T]) decideWaiter(ctx context.Context, w *waiter) (Decision, err
 	d := Decision{Results: slices.Clone(w.results)}
 	_, err := l.decide(ctx, driver.Allow, 0, slices.Clone(w.items), &d, l.options.OnFailure)
 	return d, err
-}
-
-// setKey sets the key. Calls with other policies for the same keys have other keys, because one can be allowed before the other.
-func (w *waiter) setKey() {
-	var key []byte
-	for i := range w.results {
-		r, k := &w.results[i], &w.items[i].Key
-		if !r.Shadow {
-			key = appendUse(key, k, r.Policy.String())
-			w.costs = append(w.costs, r.Cost)
-		}
-	}
-	w.key = string(key)
 }
 
 // isHopeless reports whether a rule never allows the cost.
@@ -109,10 +102,6 @@ func (s *waitQueues) join(w *waiter) {
 	defer s.mu.Unlock()
 	s.arrivals++
 	w.arrival = s.arrivals
-	if len(s.all) == 0 {
-		return
-	}
-	w.setKey()
 	q := s.all[w.key]
 	if q == nil || w.isHopeless() {
 		return
@@ -157,14 +146,9 @@ func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	q := w.queue
 	if q != nil {
 		q.asking--
-	} else {
-		if w.key == "" {
-			w.setKey()
-		}
-		if q = s.all[w.key]; q == nil {
-			q = new(waitQueue)
-			s.all[w.key] = q
-		}
+	} else if q = s.all[w.key]; q == nil {
+		q = new(waitQueue)
+		s.all[w.key] = q
 	}
 	w.enter(q)
 	if w.isHead() {
