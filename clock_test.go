@@ -474,23 +474,6 @@ func slowPolicies() []algo.Policy {
 	}
 }
 
-// The window began 5 s ahead, which is not a step, so it keeps its end. The other part is an hour ahead.
-func TestEachPartOfAStackMovesByItself(t *testing.T) {
-	clock := newClock()
-	l := newLimiter(t, sluice.Options[call]{}, &memory.Store{Clock: clock.Now}, rulesOf("all(gcra 100/h; fixedwindow 7/h)")...)
-	clock.advance(5 * time.Second)
-	must(t)(l.Charge(background, ann, 3))
-	clock.advance(59 * time.Minute)
-	must(t)(l.Charge(background, ann, 1))
-	clock.advance(-59*time.Minute - 5*time.Second)
-	must(t)(l.Charge(background, ann, 1))
-	require.Equal(t, []int64{2}, remaining(t, l, ann))
-	clock.advance(time.Hour + 4*time.Second)
-	require.Equal(t, []int64{2}, remaining(t, l, ann))
-	clock.advance(time.Second)
-	require.Greater(t, remaining(t, l, ann)[0], int64(2))
-}
-
 // After the store's clock has stepped back, nobody is locked out for longer than the penalty, and then for the window.
 func TestPenaltyAfterTheClockOfTheStoreStepsBack(t *testing.T) {
 	for _, begins := range []bool{false, true} {

@@ -119,21 +119,6 @@ func arrive(n int, wait func(i int) error) (order func() []int) {
 	}
 }
 
-func TestWaitNWithALargeCostIsNotOvertaken(t *testing.T) {
-	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
-		never := sluice.Rule[call]{Name: "shadow", Spec: "gcra 1/h", Cost: func(call) int64 { return 2 }, Shadow: true}
-		l := newLimiter(t, sluice.Options[call]{}, store, append(rulesOf("gcra 10/s burst=5"), never)...)
-		must(t)(l.AllowN(background, ann, 5))
-		order := arrive(5, func(i int) error {
-			time.Sleep(time.Duration(i) * 60 * time.Millisecond)
-			_, err := l.WaitN(background, ann, []int64{1, 5, 1, 1, 1}[i])
-			return err
-		})
-		elapse(time.Second)
-		require.Equal(t, []int{0, 1, 2, 3, 4}, order())
-	})
-}
-
 func TestWaitServesInOrderAndACancelledCallLeavesNoHole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDistantStore(5 * time.Millisecond)
@@ -480,49 +465,6 @@ func orderedStores() map[string]storage.Store {
 		"in transactions": transactor{new(memory.Store)},
 		"at 3 ms":         newDistantStore(3 * time.Millisecond),
 	}
-}
-
-// The units of a window come back for all waiting calls at once. A worker that was served first asks again at once.
-func TestWaitServesAWorkerThatReturnsLast(t *testing.T) {
-	inBubbles(t, orderedStores(), func(t *testing.T, store storage.Store) {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
-		must(t)(l.AllowN(background, ann, 5))
-		order := arrive(5, func(i int) error {
-			time.Sleep(time.Duration(i) * time.Second)
-			ctx, cancel := context.WithTimeout(background, 90*time.Second)
-			defer cancel()
-			_, err := l.Wait(ctx, ann)
-			if i == 0 && err == nil {
-				go l.Wait(background, ann)
-			}
-			return err
-		})
-		elapse(100 * time.Second)
-		require.Len(t, order(), 5)
-		elapse(time.Minute)
-	})
-}
-
-// The calls for which units are left have not asked yet when the call behind them gives up.
-func TestWaitServesANewCallAfterThoseForWhichUnitsAreLeft(t *testing.T) {
-	inBubbles(t, orderedStores(), func(t *testing.T, store storage.Store) {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
-		must(t)(l.AllowN(background, ann, 5))
-		window, cancel := context.WithTimeout(background, 90*time.Second)
-		defer cancel()
-		order := arrive(7, func(i int) error {
-			ctx, n := background, int64(1)
-			if i == 5 {
-				ctx, n = window, 5
-			}
-			_, err := l.WaitN(ctx, ann, n)
-			return err
-		})
-		elapse(90 * time.Second)
-		require.ElementsMatch(t, []int{0, 1, 2, 3, 4}, order())
-		elapse(time.Minute)
-		require.Len(t, order(), 6, "the call for 5 units gave up")
-	})
 }
 
 // Units that are too few for the first call are not for those behind it, also not while it asks early, because a new call came.
