@@ -219,7 +219,7 @@ func TestFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {
 	for _, spec := range append([]string{"gcra 2/s", "gcra 1000/s burst=10"}, floodSpecs...) {
 		for _, store := range bounded(maxKeys) {
 			clock, shared := newClock(), mustPolicy(spec)
-			l := newLimiter(t, sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}, store,
+			l := newLimiter(t, sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1, Timeout: time.Minute}, store,
 				floodRule(mustPolicy("fixedwindow 5/h")), sluice.Rule[string]{Name: "everyone", Policy: shared})
 			began, admitted := clock.Now(), int64(0)
 			for i := range keys {
@@ -242,7 +242,7 @@ func TestFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
 		for seed := range uint64(2) {
 			for _, store := range bounded(maxKeys) {
 				random, clock, policy := rand.New(rand.NewPCG(seed, 0)), newClock(), mustPolicy(spec)
-				l := newLimiter(t, sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}, store, floodRule(policy))
+				l := newLimiter(t, sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1, Timeout: time.Minute}, store, floodRule(policy))
 				window := longestPeriod(policy)
 				var until [victims]time.Time
 				for i := range until {
