@@ -163,6 +163,20 @@ func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 	})
 }
 
+// The time of the round trip counts, because the store may have charged the calls at its beginning.
+func TestPrepaidCallsExpireAfterThePurchaseWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, prepay, newDistantStore(50*time.Millisecond), rulesOf("gcra 100000/s")...)
+		for range 4 { // 1, 2 and 4 calls were bought
+			must(t)(l.Allow(background, ann))
+		}
+		time.Sleep(prepay.Prepay.For - 51*time.Millisecond)
+		require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
+		time.Sleep(time.Millisecond)
+		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
+	})
+}
+
 func TestOtherOperationsKeepPrepaidCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		other func(l *sluice.Limiter[call])
