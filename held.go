@@ -74,8 +74,8 @@ func (u *use) checkHeld() error {
 }
 
 // heldResults is results for the rules whose units are held.
-func (r *Reservation[T]) heldResults() ([]RuleResult, []driver.Item) {
-	return r.results(func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
+func (r *Reservation[T]) heldResults(results []RuleResult, items []driver.Item) ([]RuleResult, []driver.Item) {
+	return r.results(results, items, func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
 }
 
 func (r *Reservation[T]) clearHeld() {
@@ -92,18 +92,29 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 	if r == nil {
 		return errNothingReserved
 	}
-	results, items := r.heldResults()
+	var someResults inlineResults
+	var someItems [inlineRules]driver.Item
+	results, items := r.heldResults(someResults[:0], someItems[:0])
 	if len(items) == 0 {
 		return nil
 	}
+	if r.limiter.options.Observer == nil {
+		return r.release(ctx, items, &Decision{Results: results})
+	}
 	_, err := r.limiter.observed(ctx, driver.Refund, func() (Decision, error) {
-		d := Decision{Results: results}
-		err := r.decideUnobserved(ctx, driver.Refund, items, &d)
-		if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
-			r.clearHeld() // here, because a second release, after a panic of the observer, could free the units of others
-		}
+		d := Decision{Results: append([]RuleResult(nil), results...)} // with slices.Clone results would escape
+		err := r.release(ctx, items, &d)
 		return d, err
 	})
+	return err
+}
+
+// release notes the release before the observer is called, because a second one, after a panic, could free the units of others.
+func (r *Reservation[T]) release(ctx context.Context, items []driver.Item, d *Decision) error {
+	err := r.decideUnobserved(ctx, driver.Refund, items, d)
+	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
+		r.clearHeld()
+	}
 	return err
 }
 
@@ -119,7 +130,7 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if err := r.checkHeld(); err != nil {
 		return err
 	}
-	results, items := r.heldResults()
+	results, items := r.heldResults(nil, nil)
 	if len(items) == 0 {
 		return nil
 	}

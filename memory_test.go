@@ -66,7 +66,7 @@ func TestAllocationsInMemory(t *testing.T) {
 		{0, allow, []sluice.Rule[call]{plan}, nil},
 		{0, hold, rulesOf("gcra 1000/s"), nil},
 		{1, hold, []sluice.Rule[call]{plan}, nil},
-		{3, reserveAndRelease, rulesOf("inflight 5 ttl=8760h"), nil},
+		{1, reserveAndRelease, rulesOf("inflight 5 ttl=8760h"), nil},
 		{1, allow, rulesOf("gcra 1/h"), swapOnly{new(memory.Store)}}, // denials from the cache
 	} {
 		l := newLimiter(t, sluice.Options[call]{}, c.store, c.rules...)

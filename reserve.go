@@ -115,8 +115,9 @@ func (r *Reservation[T]) charge(ctx context.Context, in T, d *Decision) error {
 	return err
 }
 
-// results returns a result and an item for each use for which cost returns true, with the cost that it returns.
-func (r *Reservation[T]) results(cost func(*use) (cost int64, keep bool)) (results []RuleResult, items []driver.Item) {
+// results appends a result to results, and an item to items, for each use for which cost returns true, with the cost that it
+// returns.
+func (r *Reservation[T]) results(results []RuleResult, items []driver.Item, cost func(*use) (cost int64, keep bool)) ([]RuleResult, []driver.Item) {
 	for i := range r.uses {
 		u := &r.uses[i]
 		if cost, keep := cost(u); keep {
@@ -211,7 +212,7 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
 func (r *Reservation[T]) correction(d *Decision) (op driver.Op, items []driver.Item) {
-	d.Results, items = r.results(func(u *use) (int64, bool) {
+	d.Results, items = r.results(nil, nil, func(u *use) (int64, bool) {
 		if r.Decision.Degraded {
 			return u.actual, u.actual != 0
 		}
@@ -245,7 +246,7 @@ func (r *Reservation[T]) refundLocal(ctx context.Context) error {
 	if r.localRefunded {
 		return nil
 	}
-	results, items := r.results(func(u *use) (int64, bool) {
+	results, items := r.results(nil, nil, func(u *use) (int64, bool) {
 		unused := multiply(u.cost, r.n) - u.actual
 		return unused, unused > 0 && r.covers(u)
 	})
