@@ -35,12 +35,7 @@ func New(o Options) (Policy, error) {
 
 func (p Policy) Options() Options { return p.prepared().Options }
 
-func (p Policy) prepared() *prepared {
-	if p.of == nil {
-		return new(prepared)
-	}
-	return p.of
-}
+func (p Policy) prepared() *prepared { return policy.OrNew(p.of) }
 
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	next, err = p.apply(policy.Step, dst, state, algo.Instant(now), cost, &r)
@@ -81,7 +76,7 @@ func (p Policy) apply(op policy.Op, dst, state []byte, at, cost int64, r *algo.R
 	case r.Paid == 0:
 		return append(dst, state...), nil
 	}
-	return after.append(dst), nil
+	return policy.Usage(after).Append(dst, tag), nil
 }
 
 func (p Policy) Bound(interval time.Duration) int64 {

@@ -18,14 +18,7 @@ const tag = 't'
 
 // AppendState appends the encoding of s, or of the nearest State that an operation can return. A new key has no bytes.
 func AppendState(dst []byte, s State) []byte {
-	return State(policy.Usage(s).Normalized()).append(dst)
-}
-
-func (s State) append(dst []byte) []byte {
-	if s.Level == 0 {
-		return dst
-	}
-	return policy.Usage(s).Append(dst, tag)
+	return policy.Usage(s).Normalized().Append(dst, tag)
 }
 
 // ParseState decodes bytes from AppendState. It returns [algo.ErrState] or [algo.ErrStateVersion] for other bytes.

@@ -52,6 +52,14 @@ func Or(value, otherwise int64) int64 {
 	return value
 }
 
+// OrNew returns p, or a new T if p is nil.
+func OrNew[T any](p *T) *T {
+	if p == nil {
+		return new(T)
+	}
+	return p
+}
+
 // Version is the version of all state encodings. It is the second byte of a state, after the tag
 // of the algorithm.
 const Version = 1

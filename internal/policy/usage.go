@@ -26,8 +26,11 @@ type Usage struct {
 // usageSize is the size of an encoded Usage.
 const usageSize = 25
 
-// Append appends the encoding of a normal Usage.
+// Append appends the encoding of a Usage that is normal or zero.
 func (u Usage) Append(dst []byte, tag byte) []byte {
+	if u.Level == 0 {
+		return dst
+	}
 	dst = slices.Grow(dst, usageSize)
 	b := dst[len(dst) : len(dst)+usageSize]
 	binary.BigEndian.PutUint64(b[1:], uint64(u.At)) // its first byte is 0
