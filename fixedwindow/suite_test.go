@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/fixedwindow"
@@ -109,21 +107,6 @@ func TestLaws(t *testing.T) {
 				},
 			})
 		})
-	}
-}
-
-// The most units that are admitted between two instants, both included, must equal the bound of the shortest interval that
-// can have both.
-func TestBoundIsReached(t *testing.T) {
-	for _, limit := range []algo.Limit{algo.Per(1, 2), algo.Per(1, 3), algo.Per(2, 3), algo.Per(3, 2), algo.Per(2, 1)} {
-		for _, align := range []fixedwindow.Align{fixedwindow.AlignFirst, clock} {
-			period := int(limit.Period)
-			o := fixedwindow.Options{Limit: algo.Per(limit.Count, limit.Period*time.Microsecond), Align: align}
-			for span := range 2*period + 1 {
-				most := suite.Most(o, fixedwindow.State{}, 0, 3*period, span)
-				require.Equal(t, suite.BoundOf(o, policytest.Span(int64(span))), most, "%v align=%v in %dus", o.Limit, align, span)
-			}
-		}
 	}
 }
 

@@ -1,6 +1,5 @@
 // The tests promise that the package decides exactly as the model in model_test.go, for any state,
-// time and options; that Bound holds and is reached; that a changed limit keeps the units used;
-// and that encoded states stay readable.
+// time and options; that a changed limit keeps the units used; and that encoded states stay readable.
 package movingwindow_test
 
 import (
@@ -172,52 +171,6 @@ func documentedBound(o movingwindow.Options, m int64) *big.Int {
 	}
 	part := bound(e)
 	return part.Add(part.Div(part, big.NewInt(w)), bound(1+u/n))
-}
-
-// A caller that takes all units at the last instant of a slot, and every unit that comes back,
-// reaches the bound.
-func TestBoundIsReached(t *testing.T) {
-	for i := range int64(8) {
-		const width = 1000
-		slots := []int64{1, 2, 5, 12}[i/2]
-		o := movingwindow.Options{Limit: algo.Per(50, time.Duration(slots*width)*time.Microsecond), Slots: int(slots), Trailing: movingwindow.Trailing(i % 2)}
-		first := int64(100*width - 1)
-		s, _ := suite.CallAt(movingwindow.State{}, policy.Step, first, o, 50)
-		for now := first + 1; now <= first+slots*width+1; now++ {
-			want := suite.BoundOf(o, policytest.Span(now-first)) - 50
-			require.Equal(t, want, movingwindow.Peek(s, time.UnixMicro(now), o).Remaining, "%+v, %d after the first burst", o, now-first)
-		}
-	}
-}
-
-// The law BoundHolds tries only short periods. This test tries slots of up to 300us: it takes
-// all units or a part of them, often at the first or last instant of a slot.
-func TestBoundHoldsForWideSlots(t *testing.T) {
-	random := sample.New(2, 7)
-	for range policytest.Rounds(10_000) {
-		o := movingwindow.Options{
-			Limit: algo.Per(random.Int64N(40)+1, time.Duration(random.Int64N(300)+1)*time.Microsecond),
-			Slots: random.IntN(24) + 1, Trailing: movingwindow.Trailing(random.IntN(2)),
-		}
-		var s movingwindow.State
-		var log algotest.Log
-		width := newModel(o).width
-		now := 1000 * width
-		for range 40 {
-			now += sample.OneOf(random, 0, 1, random.Int64N(width)+1, width-1-now%width, width-now%width, random.Int64N(3*o.Limit.Period.Microseconds())+1)
-			left := max(movingwindow.Peek(s, time.UnixMicro(now), o).Remaining, 0)
-			if left = sample.OneOf(random, left, left, random.Int64N(left+1)); left > 0 {
-				s, _ = suite.CallAt(s, policy.Step, now, o, left)
-				log.Add(time.UnixMicro(now), left)
-			}
-		}
-		for i, last := range log.Entries {
-			for _, first := range log.Entries[:i+1] {
-				span := last.At.Sub(first.At)
-				require.LessOrEqual(t, log.Admitted(first.At, span+1), suite.BoundOf(o, policytest.Span(span.Microseconds())), "%+v, from %d to %d", o, first.At.UnixMicro(), last.At.UnixMicro())
-			}
-		}
-	}
 }
 
 // A caller that retries as soon as it can gets the share of the limit that the doc states.

@@ -1,5 +1,4 @@
-// The tests promise that the package decides exactly as the model in model_test.go, and with
-// continuous refill as gcra while clocks agree; that a changed limit keeps the tokens used and
+// The tests promise that the package decides exactly as the model in model_test.go; that a changed limit keeps the tokens used and
 // the time that has accrued; and that encoded states stay readable.
 package tokenbucket_test
 
@@ -10,11 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/internal/testing/sample"
@@ -118,57 +114,6 @@ func TestLaws(t *testing.T) {
 				Oracle: func(l algo.Limit) algotest.Oracle { return oracle(l, policy.Or(o.Burst, l.Count)) },
 			})
 		})
-	}
-}
-
-// The most tokens that are admitted between two instants, both included, must equal the bound of the shortest interval that
-// can have both. With continuous refill it can be less, because tokens come back between two instants.
-func TestBoundIsReached(t *testing.T) {
-	reached := 0
-	for _, limit := range []algo.Limit{algo.Per(1, 2*time.Microsecond), algo.Per(2, 3*time.Microsecond), algo.Per(3, 2*time.Microsecond), algo.Per(2, time.Microsecond)} {
-		for i := range int64(6) {
-			o := tokenbucket.Options{Limit: limit, Burst: i/2 + 1, Refill: tokenbucket.Refill(i % 2)}
-			for span := range 5 {
-				most, bound := suite.Most(o, tokenbucket.State{}, 0, 8, span), suite.BoundOf(o, policytest.Span(int64(span)))
-				require.LessOrEqual(t, most, bound, "%+v in %dus", o, span)
-				if most == bound {
-					reached++
-				} else {
-					require.Equal(t, tokenbucket.Continuous, o.Refill, "%+v in %dus", o, span)
-				}
-			}
-		}
-	}
-	require.Greater(t, reached, 100)
-}
-
-// While the clock does not step back, every result and every state is that of gcra, even if the limit changes.
-func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
-	random := sample.New(2, 2)
-	for range policytest.Rounds(10_000) {
-		var bucket tokenbucket.State
-		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
-		for range 12 {
-			if random.IntN(8) == 0 {
-				o = anyOptions(random)
-			}
-			o.Refill = tokenbucket.Continuous
-			if o.Validate() != nil { // interval refill allows more
-				o.Burst = 1
-			}
-			at := time.UnixMicro(now)
-			o.Cost = random.Cost(tokenbucket.Peek(bucket, at, o))
-			same, cells := gcra.Options{Limit: o.Limit, Burst: o.Burst, Cost: o.Cost}, gcra.State(bucket)
-			op := random.IntN(3)
-			want := gcra.Peek(cells, at, same)
-			require.Equal(t, want, tokenbucket.Peek(bucket, at, o), "at %d under %+v", now, o)
-			cells, want = []func(gcra.State, time.Time, gcra.Options) (gcra.State, algo.Result){gcra.Step, gcra.Refund, gcra.Charge}[op](cells, at, same)
-			var got algo.Result
-			bucket, got = suite.Call(bucket, []policy.Op{policy.Step, policy.Refund, policy.Charge}[op], at, o)
-			require.Equal(t, want, got, "operation %d at %d under %+v", op, now, o)
-			require.Equal(t, cells, gcra.State(bucket))
-			now = random.Time(now, got, o.Limit.Period, false)
-		}
 	}
 }
 

@@ -37,11 +37,19 @@ func TestSearchFindsTheBound(t *testing.T) {
 		"movingwindow 30/m",
 		"movingwindow 30/m slots=12",
 		"movingwindow 30/m slots=12 trailing=whole",
+		"movingwindow 50/5000us slots=5",
+		"movingwindow 7/24us slots=12",
+		"movingwindow 7/24us slots=5 trailing=whole",
+		"tokenbucket 2/3us burst=3 refill=interval",
+		"tokenbucket 5/3us burst=2 refill=interval",
+		"fixedwindow 2/3us",
+		"fixedwindow 3/2us align=clock",
+		"gcra 2/3us burst=2",
 		"all(gcra 10/s; gcra 100/m burst=20)",
 	} {
 		p := policy(t, spec)
 		period := p.Limit().Period
-		for _, interval := range []time.Duration{period, period / 7} {
+		for _, interval := range []time.Duration{1, 2, period / 7, period*11/12 - time.Microsecond, period - time.Microsecond, period, period + 2*time.Microsecond} {
 			got, bound := worstcase.Most(worstcase.Search(p, 1, interval, begin), interval), p.Bound(interval)
 			require.Equal(t, bound, got, "%s in %v", spec, interval)
 		}

@@ -64,20 +64,12 @@ func (k *Kit[S, O, P]) BoundOf(o O, interval time.Duration) int64 {
 	return p.Bound(interval)
 }
 
-// Span returns the shortest half-open interval that can have two instants which differ by that many microseconds.
-func Span(us int64) time.Duration { return max(1, time.Duration(us-1)*time.Microsecond+2) }
-
 // Call calls the function of an operation. Peek returns s.
 func (k *Kit[S, O, P]) Call(s S, op policy.Op, now time.Time, o O) (S, algo.Result) {
 	if op == policy.Peek {
 		return s, k.Peek(s, now, o)
 	}
 	return [...]func(S, time.Time, O) (S, algo.Result){policy.Step: k.Step, policy.Refund: k.Refund, policy.Charge: k.Charge}[op](s, now, o)
-}
-
-// CallAt is Call at an instant, with a cost.
-func (k *Kit[S, O, P]) CallAt(s S, op policy.Op, at int64, o O, cost int64) (S, algo.Result) {
-	return k.Call(s, op, time.UnixMicro(at), k.WithCost(o, cost))
 }
 
 // EachOp does each operation on the same state.
@@ -130,23 +122,4 @@ func requireSums(t testing.TB, r algo.Result) {
 	require.Equal(t, r.NextRefill == 0, r.ResetAfter == 0)
 	require.LessOrEqual(t, r.NextRefill, r.ResetAfter)
 	require.LessOrEqual(t, (r.ResetAfter - r.Skew).Microseconds(), int64(1<<52), "any debt is refilled within 142 years")
-}
-
-// Most returns the most units that can be had by steps at instants from now to end, of which the last is at most span after
-// the first. It tries every way. spent has the units of each instant before now.
-func (k *Kit[S, O, P]) Most(o O, s S, now, end, span int, spent ...int64) (most int64) {
-	for _, units := range spent[max(0, len(spent)-span-1):] {
-		most += units
-	}
-	if now == end {
-		return most
-	}
-	for cost := range k.Peek(s, time.UnixMicro(int64(now)), o).Remaining + 1 {
-		next := s
-		if cost > 0 {
-			next, _ = k.CallAt(s, policy.Step, int64(now), o, cost)
-		}
-		most = max(most, k.Most(o, next, now+1, end, span, append(spent[:now:now], cost)...))
-	}
-	return most
 }
