@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/inflight"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
-	"github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -24,7 +24,7 @@ func subject(slots int) algotest.Subject {
 	return algotest.Subject{
 		Name: fmt.Sprintf("inflight slots=%d", slots),
 		New: func(l algo.Limit) (algo.Policy, error) {
-			return inflight.New(inflight.Options{Count: l.Count, TTL: l.Period, Slots: slots})
+			return inflight.New(inflight.Options{Count: l.Count, TTL: l.Period, Slots: slots % inflight.DefaultSlots}) // 0 means the default
 		},
 		Oracle: func(l algo.Limit) algotest.Oracle { return algotest.MovingWindow(l, slots, true) },
 		Recode: func(state []byte) ([]byte, error) {
@@ -128,68 +128,13 @@ func TestZeroPolicyDeniesEverything(t *testing.T) {
 	}
 }
 
-// anyOptions returns small options, or any valid ones.
-func anyOptions(random sample.Source) inflight.Options {
-	longer := random.UpTo((inflight.MaxTTL - inflight.MinTTL).Microseconds())
-	return inflight.Options{
-		Count: sample.OneOf(random, random.Int64N(6)+1, random.UpTo(algo.MaxCount)),
-		TTL:   inflight.MinTTL + time.Duration(longer)*time.Microsecond,
-		Slots: sample.OneOf(random, 0, 1, 3, 20),
-	}
-}
-
-// The functions return what the methods of the Policy return.
-func TestFunctionsAndMethodsAgree(t *testing.T) {
-	random, rounds, changed := sample.New(11, 1), policytest.Rounds(4000), map[string]int{}
-	for range rounds {
-		o := anyOptions(random)
-		p, err := inflight.New(o)
-		require.NoError(t, err)
-		var s inflight.State
-		now := random.UpTo(algo.MaxInstant)
-		taken := now
-		for range 12 {
-			at, held := time.UnixMicro(now), p.Held(time.UnixMicro(taken))
-			require.Equal(t, p.String(), held.String())
-			o.Cost = random.Cost(inflight.Peek(s, at, o))
-			name := sample.OneOf(random, "Step", "Step", "Peek", "Release", "Renew")
-			next, r := calls(s, at, time.UnixMicro(taken), o)[name]()
-
-			before := movingwindow.AppendState(nil, s)
-			bytes, want := before, algo.Result{}
-			switch name {
-			case "Step":
-				bytes, want, err = p.Step(nil, before, at, o.Cost)
-			case "Peek":
-				want, err = p.Peek(before, at, o.Cost)
-			case "Release":
-				bytes, want, err = held.Refund(nil, before, at, o.Cost)
-			case "Renew":
-				bytes, want, err = held.Step(nil, before, at, o.Cost)
-			}
-			require.NoError(t, err)
-			require.Equal(t, want, r, "%s of %d under %+v", name, o.Cost, o)
-			require.Equal(t, string(bytes), string(movingwindow.AppendState(nil, next)))
-			if string(bytes) != string(before) {
-				changed[name]++
-			}
-			if name == "Step" && r.Allowed {
-				taken = now + r.Skew.Microseconds()
-			}
-			s, now = next, random.Time(now, r, o.TTL, true)
-		}
-	}
-	for _, name := range []string{"Step", "Release", "Renew"} {
-		require.Greater(t, changed[name], rounds/10, "%v", changed)
-	}
-}
-
-// The timeline of the package comment.
+// The timeline of the package comment, by functions and by methods.
 func TestDocumentedTimeline(t *testing.T) {
 	o := inflight.Options{Count: 2, TTL: 30 * time.Second, Slots: 3}
 	second := func(s int64) time.Time { return policytest.Start.Add(time.Duration(s) * time.Second) }
+	p, err := inflight.New(o)
+	require.NoError(t, err)
 	var s inflight.State
-	var r algo.Result
 	for _, e := range []struct {
 		name      string
 		at, taken int64
@@ -201,11 +146,22 @@ func TestDocumentedTimeline(t *testing.T) {
 		{"Step", 5, 0, true, 1, 0, 40},
 		{"Step", 14, 0, true, 0, 0, 50},
 		{"Step", 20, 0, false, 0, 20, 50},
+		{"Peek", 20, 0, false, 0, 20, 50},
 		{"Release", 25, 5, true, 1, 0, 50},
 		{"Step", 26, 0, true, 0, 0, 60},
 		{"Renew", 32, 14, true, 0, 0, 70},
 	} {
-		s, r = calls(s, second(e.at), second(e.taken), o)[e.name]()
+		next, r := calls(s, second(e.at), second(e.taken), o)[e.name]()
+		user, op := algo.Policy(p), map[string]policy.Op{"Peek": policy.Peek, "Release": policy.Refund}[e.name]
+		if e.taken > 0 {
+			user = p.Held(second(e.taken))
+			require.Equal(t, p.String(), user.String())
+		}
+		bytes, result, err := op.Apply(user, nil, movingwindow.AppendState(nil, s), second(e.at), 1)
+		require.NoError(t, err)
+		require.Equal(t, r, result)
+		require.Equal(t, movingwindow.AppendState(nil, next), bytes)
+		s = next
 		require.Equal(t, e.allowed, r.Allowed, "%+v", e)
 		require.Equal(t, e.left, r.Remaining, "%+v", e)
 		require.Equal(t, time.Duration(e.retry)*time.Second, r.RetryAfter, "%+v", e)
