@@ -1,10 +1,8 @@
 package readme
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,64 +15,25 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
-// results is a file of benchmarks/results.
-type results struct {
-	CPUs    int
-	Figures []struct {
-		Work, Name string
-		Value      float64
-	}
-	Goals []struct {
-		Work, To, What string
-		Ratio          float64
-	}
-}
-
-func readResults(t *testing.T, area string) (r results) {
-	t.Helper()
-	require.NoError(t, json.Unmarshal([]byte(readFile(t, root, "benchmarks/results", area+".json")), &r))
-	return r
-}
-
-// value returns a figure of sluice as benchmarks/README.md has it: with three significant digits and commas.
-func (r results) value(t *testing.T, work string) string {
-	t.Helper()
-	for _, f := range r.Figures {
-		if f.Work == work && f.Name == "sluice" {
-			unit := math.Pow(10, math.Floor(math.Log10(f.Value))-2)
-			digits := fmt.Sprintf("%.0f", math.Round(f.Value/unit)*unit)
-			for i := len(digits) - 3; i > 0; i -= 3 {
-				digits = digits[:i] + "," + digits[i:]
-			}
-			return digits
-		}
-	}
-	t.Fatalf("the results have no figure of sluice for %q", work)
-	return ""
-}
-
-// ratio returns the largest ratio of the goals for works that contain a text.
-func (r results) ratio(t *testing.T, work, to, what string) string {
-	t.Helper()
-	largest := 0.0
-	for _, g := range r.Goals {
-		if strings.Contains(g.Work, work) && g.To == to && g.What == what {
-			largest = max(largest, g.Ratio)
-		}
-	}
-	require.NotZero(t, largest, "the results compare %q with %s", work, to)
-	return fmt.Sprintf("%.2f", largest)
-}
-
-// benchmarkSentences returns the sentences of the README about the benchmarks, with the figures of the committed results.
+// benchmarkSentences returns the sentences of the README about the benchmarks, with the figures of the page that scripts/bench.sh
+// writes from the committed results.
 func benchmarkSentences(t *testing.T) []string {
-	redis, memory := readResults(t, "redis"), readResults(t, "memory")
-	const one, single, speed = "1x64, 10,000 keys", "1x1, 10,000 keys", "decisions a second"
+	page := readFile(t, root, "benchmarks/README.md")
+	figure := func(section, row string) string {
+		found := regexp.MustCompile("(?s)\n## A limiter " + section + "\n.*?" + row).FindStringSubmatch(page)
+		require.NotNil(t, found, "%s: %s", section, row)
+		return found[1]
+	}
+	ratio := func(section, row string) string {
+		return figure(section, regexp.QuoteMeta("| "+row+" | ")+`(\d\.\d\d) `)
+	}
 	return []string{
-		fmt.Sprintf("On %d cores with a local Redis, 64 callers in one process get %s decisions a second, %s times as many as with redis_rate.",
-			redis.CPUs, redis.value(t, one), redis.ratio(t, one, "redis_rate", speed)),
-		fmt.Sprintf("One caller gets %s times as many as with redis_rate.", redis.ratio(t, single, "redis_rate", speed)),
-		fmt.Sprintf("In memory with one key, sethvargo/go-limiter is up to %s times as fast as sluice.", memory.ratio(t, "1 key, ", "sethvargo/go-limiter", "ns")),
+		fmt.Sprintf("On %s cores with a local Redis, 64 callers in one process get %s decisions a second, %s times as many as with redis_rate.",
+			figure("on Redis", `(\d+) × `), figure("on Redis", `\| 1x64, 10,000 keys \| \*\*sluice\*\* \| (\S+) /s`),
+			ratio("on Redis", "1x64, 10,000 keys, decisions a second | redis_rate")),
+		fmt.Sprintf("One caller gets %s times as many as with redis_rate.", ratio("on Redis", "1x1, 10,000 keys, decisions a second | redis_rate")),
+		fmt.Sprintf("In memory with one key, sethvargo/go-limiter is up to %s times as fast as sluice.",
+			max(ratio("in memory", "1 key, goroutines: 1, ns | sethvargo/go-limiter"), ratio("in memory", "1 key, goroutines: 2, ns | sethvargo/go-limiter"))),
 	}
 }
 
@@ -110,7 +69,7 @@ func TestEveryFigureOfAPageIsMeasured(t *testing.T) {
 			text = strings.ReplaceAll(text, s, " ")
 		}
 		if unproven := benchmarkFigure.FindAllString(text, -1); len(unproven) > 0 {
-			t.Errorf("%s has figures that are not in benchmarks/results: %s\nThe results of the last run of scripts/bench.sh:\n%s",
+			t.Errorf("%s has figures that are not in benchmarks/README.md: %s\nThe results of the last run of scripts/bench.sh:\n%s",
 				page, strings.Join(unproven, ", "), strings.Join(sentences, "\n"))
 		}
 	}

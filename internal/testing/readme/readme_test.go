@@ -6,7 +6,7 @@
 //     has an Output comment, so it runs (readme_test.go, code_test.go).
 //   - Each policy that the pages name can be parsed (readme_test.go). Each file that a page or a comment
 //     names exists (readme_test.go).
-//   - Each figure of a benchmark in a page is in the committed results (figures_test.go).
+//   - Each figure of a benchmark in a page is in benchmarks/README.md, which a test renders from the results (figures_test.go).
 //   - The commands work, and print what the pages show (commands_test.go, code_test.go).
 //     They run on databases and files that the tests create.
 //   - The numbers in the tables are those that the code returns: bounds and sizes of states (figures_test.go).
