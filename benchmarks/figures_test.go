@@ -31,7 +31,7 @@ func TestFigures(t *testing.T) {
 	}
 	switch *area {
 	case "step":
-		result.Figures, result.Goals = stepArea(t)
+		result.Figures, result.Goals = stepArea()
 	case "memory":
 		result.Figures, result.Goals = memoryArea(t)
 	case "replay":

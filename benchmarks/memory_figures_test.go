@@ -3,7 +3,6 @@
 package benchmarks
 
 import (
-	"flag"
 	"fmt"
 	"runtime"
 	"slices"
@@ -53,32 +52,19 @@ func wallTime() func() time.Duration {
 }
 
 // stepArea measures one step of each algorithm, and x/time/rate, in turns.
-func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
-	must(t, flag.Set("test.benchtime", "50ms"))
+func stepArea() (figures []figure.Figure, goals []figure.Goal) {
 	const peer = "x/time/rate AllowN"
 	for _, s := range steps {
 		if !selected("step", s.name) {
 			continue
 		}
-		ours, theirs := []float64{}, []float64{}
-		for range 21 {
-			ours = append(ours, nanoseconds(t, s.run))
-			theirs = append(theirs, nanoseconds(t, rateAllowN))
-		}
+		taken := turns([]runner{{s.name, s.run}, {peer, rateAllowN}}, 1_000_000, 21, processorTime)
 		figures = append(figures,
-			figure.Figure{Work: s.name, Name: "sluice", Value: median(ours), Unit: "ns", Ours: true},
-			figure.Figure{Work: s.name, Name: peer, Value: median(theirs), Unit: "ns"})
-		goals = append(goals, compare(figure.Goal{Work: s.name, To: peer, What: "ns", Goal: s.goal, Most: true}, ours, theirs))
+			figure.Figure{Work: s.name, Name: "sluice", Value: median(taken[0]), Unit: "ns", Ours: true},
+			figure.Figure{Work: s.name, Name: peer, Value: median(taken[1]), Unit: "ns"})
+		goals = append(goals, compare(figure.Goal{Work: s.name, To: peer, What: "ns", Goal: s.goal, Most: true}, taken[0], taken[1]))
 	}
 	return figures, goals
-}
-
-func nanoseconds(t testing.TB, benchmark func(*testing.B)) float64 {
-	r := testing.Benchmark(benchmark)
-	if r.N == 0 {
-		t.Fatal("a step is denied")
-	}
-	return float64(r.T.Nanoseconds()) / float64(r.N)
 }
 
 // memoryArea measures limiters in memory.
@@ -101,13 +87,7 @@ type memoryWork struct {
 	goroutines int
 	limiters   []memoryLimiter // sluice first
 	floors     []memoryLimiter // they have no turn with -only
-	goals      []memoryGoal
-}
-
-// memoryGoal is the largest ratio of the time of sluice to that of another limiter.
-type memoryGoal struct {
-	to   string // the name of the limiter, or fastestPeer
-	goal float64
+	goals      []ratio         // the largest ratios of the times
 }
 
 // fastestPeer stands for the fastest limiter besides sluice.
@@ -137,7 +117,7 @@ func fewKeysWork(name string, keys, goroutines int) memoryWork {
 		xRate = rateMaps(1)
 		w.limiters = append(slices.Clone(w.limiters), xRate)
 	}
-	w.goals = []memoryGoal{{sethvargoMemory.name, 1.5}, {xRate.name, 1.2}}
+	w.goals = []ratio{{to: sethvargoMemory.name, goal: 1.5}, {to: xRate.name, goal: 1.2}}
 	return w
 }
 
@@ -149,7 +129,7 @@ func manyKeysWork(name string, keys, goroutines int) memoryWork {
 	}
 	return memoryWork{
 		name: fmt.Sprintf("%s, goroutines: %d", name, goroutines), keys: keys, goroutines: goroutines,
-		limiters: inMemory, floors: []memoryLimiter{least, mapAndAtomic}, goals: []memoryGoal{{fastestPeer, 0.95}},
+		limiters: inMemory, floors: []memoryLimiter{least, mapAndAtomic}, goals: []ratio{{to: fastestPeer, goal: 0.95}},
 	}
 }
 
@@ -158,7 +138,7 @@ func rulesWork(rules int, goal float64) memoryWork {
 	peer := rateMaps(rules)
 	return memoryWork{
 		name: fmt.Sprintf("1,000 keys, rules: %d", rules), keys: 1000, goroutines: 1,
-		limiters: []memoryLimiter{sluiceRules(rules), peer}, goals: []memoryGoal{{peer.name, goal}},
+		limiters: []memoryLimiter{sluiceRules(rules), peer}, goals: []ratio{{to: peer.name, goal: goal}},
 	}
 }
 
@@ -169,7 +149,7 @@ func (w memoryWork) contenders() []memoryLimiter {
 		return slices.Concat(w.limiters, w.floors)
 	}
 	return slices.DeleteFunc(slices.Clone(w.limiters), func(p memoryLimiter) bool {
-		named := func(g memoryGoal) bool { return g.to == p.name || g.to == fastestPeer }
+		named := func(g ratio) bool { return g.to == p.name || g.to == fastestPeer }
 		return p.name != w.limiters[0].name && !slices.ContainsFunc(w.goals, named)
 	})
 }
@@ -209,7 +189,7 @@ func (w memoryWork) measure(t testing.TB) (figures []figure.Figure, goals []figu
 }
 
 // peer returns the index of the figure that a goal compares sluice with.
-func (w memoryWork) peer(g memoryGoal, figures []figure.Figure) int {
+func (w memoryWork) peer(g ratio, figures []figure.Figure) int {
 	if g.to != fastestPeer {
 		return slices.IndexFunc(figures, func(f figure.Figure) bool { return f.Name == g.to })
 	}

@@ -1,7 +1,6 @@
 package benchmarks
 
 import (
-	"testing"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -13,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// Every benchmark below takes one unit every millisecond under a limit of 1000/s. All steps are
+// Every function below takes one unit every millisecond under a limit of 1000/s. All steps are
 // allowed.
 const (
 	count  = 1000
@@ -29,35 +28,35 @@ var (
 // steps are the rows of the area. goal is the largest ratio of the time of a step to that of rateAllowN.
 var steps = []struct {
 	name string
-	run  func(*testing.B)
+	run  func(n int)
 	goal float64
 }{
-	{"gcra.Step", func(b *testing.B) {
+	{"gcra.Step", func(n int) {
 		o, s, now := gcra.Options{Limit: limit}, gcra.State{}, start
 		var r algo.Result
-		for range b.N {
+		for range n {
 			if s, r = gcra.Step(s, now, o); !r.Allowed {
-				b.Fatal("denied")
+				panic("denied")
 			}
 			now = now.Add(tick)
 		}
 	}, 0.3},
-	{"tokenbucket.Step", func(b *testing.B) {
+	{"tokenbucket.Step", func(n int) {
 		o, s, now := tokenbucket.Options{Limit: limit}, tokenbucket.State{}, start
 		var r algo.Result
-		for range b.N {
+		for range n {
 			if s, r = tokenbucket.Step(s, now, o); !r.Allowed {
-				b.Fatal("denied")
+				panic("denied")
 			}
 			now = now.Add(tick)
 		}
 	}, 0.3},
-	{"fixedwindow.Step", func(b *testing.B) {
+	{"fixedwindow.Step", func(n int) {
 		o, s, now := fixedwindow.Options{Limit: limit}, fixedwindow.State{}, start
 		var r algo.Result
-		for range b.N {
+		for range n {
 			if s, r = fixedwindow.Step(s, now, o); !r.Allowed {
-				b.Fatal("denied")
+				panic("denied")
 			}
 			now = now.Add(tick)
 		}
@@ -67,13 +66,13 @@ var steps = []struct {
 }
 
 // movingWindowStep has twice the limit. With a weighted trailing slot, the estimate can exceed the true use.
-func movingWindowStep(slots int) func(*testing.B) {
-	return func(b *testing.B) {
+func movingWindowStep(slots int) func(n int) {
+	return func(n int) {
 		o, s, now := movingwindow.Options{Limit: algo.Per(2*count, period), Slots: slots}, movingwindow.State{}, start
 		var r algo.Result
-		for range b.N {
+		for range n {
 			if s, r = movingwindow.Step(s, now, o); !r.Allowed {
-				b.Fatal("denied")
+				panic("denied")
 			}
 			now = now.Add(tick)
 		}
@@ -81,11 +80,11 @@ func movingWindowStep(slots int) func(*testing.B) {
 }
 
 // rateAllowN is the same with x/time/rate.
-func rateAllowN(b *testing.B) {
+func rateAllowN(n int) {
 	l, now := rate.NewLimiter(count, count), start
-	for range b.N {
+	for range n {
 		if !l.AllowN(now, 1) {
-			b.Fatal("denied")
+			panic("denied")
 		}
 		now = now.Add(tick)
 	}
