@@ -26,10 +26,8 @@ var daily = algo.Per(5, 24*time.Hour)
 
 var suite = policytest.Suite[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
 	Name: "fixedwindow",
-	Kit: policytest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
-		Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge,
-		New: fixedwindow.New, AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState, Model: operate,
-	},
+	Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge,
+	New: fixedwindow.New, AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState, Model: operate,
 	AnyOptions: anyOptions,
 	Bound: func(o fixedwindow.Options, m int64) *big.Int {
 		period := o.Limit.Period.Microseconds()

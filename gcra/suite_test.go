@@ -30,10 +30,8 @@ var (
 
 var suite = policytest.Suite[gcra.State, gcra.Options, gcra.Policy]{
 	Name: "gcra",
-	Kit: policytest.Kit[gcra.State, gcra.Options, gcra.Policy]{
-		Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge,
-		New: gcra.New, AppendState: gcra.AppendState, ParseState: gcra.ParseState, Model: model,
-	},
+	Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge,
+	New: gcra.New, AppendState: gcra.AppendState, ParseState: gcra.ParseState, Model: model,
 	AnyOptions: anyOptions,
 	Bound: func(o gcra.Options, m int64) *big.Int {
 		burst := policy.Or(o.Burst, o.Limit.Count)

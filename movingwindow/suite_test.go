@@ -33,10 +33,8 @@ func few(counts ...int64) (f [17]int64) {
 
 var suite = policytest.Suite[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
 	Name: "movingwindow",
-	Kit: policytest.Kit[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
-		Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge,
-		New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState, Model: operate,
-	},
+	Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge,
+	New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState, Model: operate,
 	AnyOptions: anyOptions,
 	Bound:      documentedBound,
 	Invalid: map[string]movingwindow.Options{

@@ -27,10 +27,8 @@ var (
 
 var suite = policytest.Suite[tokenbucket.State, tokenbucket.Options, tokenbucket.Policy]{
 	Name: "tokenbucket",
-	Kit: policytest.Kit[tokenbucket.State, tokenbucket.Options, tokenbucket.Policy]{
-		Step: tokenbucket.Step, Peek: tokenbucket.Peek, Refund: tokenbucket.Refund, Charge: tokenbucket.Charge,
-		New: tokenbucket.New, AppendState: tokenbucket.AppendState, ParseState: tokenbucket.ParseState, Model: model,
-	},
+	Step: tokenbucket.Step, Peek: tokenbucket.Peek, Refund: tokenbucket.Refund, Charge: tokenbucket.Charge,
+	New: tokenbucket.New, AppendState: tokenbucket.AppendState, ParseState: tokenbucket.ParseState, Model: model,
 	AnyOptions: anyOptions,
 	Bound: func(o tokenbucket.Options, m int64) *big.Int {
 		burst, period := policy.Or(o.Burst, o.Limit.Count), o.Limit.Period.Microseconds()

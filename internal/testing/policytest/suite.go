@@ -21,10 +21,17 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
-// Suite is what Run requires of the package of an algorithm.
+// Suite has the functions of the package of an algorithm with states S, options O and policies P, and what Run requires of them.
 type Suite[S any, O options, P policyWith[O]] struct {
-	Kit[S, O, P]
 	Name string // of the package
+
+	Step, Refund, Charge func(S, time.Time, O) (S, algo.Result)
+	Peek                 func(S, time.Time, O) algo.Result
+	New                  func(O) (P, error)
+	AppendState          func([]byte, S) []byte
+	ParseState           func([]byte) (S, error)
+	// Model makes an operation in exact numbers. The state is one that a step can return.
+	Model func(s S, op policy.Op, now int64, o O) (S, algo.Result)
 
 	AnyOptions func(sample.Source) O // small options, or any valid ones
 	// Bound is the documented formula. m is algo.Microseconds of the interval.
@@ -71,9 +78,9 @@ func (s *Suite[S, O, P]) invalidOptions(t *testing.T) {
 		"Limit.Period must be at least 1us, got -1s":                                                               with(valid, "Limit", algo.Per(1, -time.Second)),
 		"Limit.Period must be a whole number of microseconds, got 1.5µs; the nearest is 2µs":                       with(valid, "Limit", algo.Per(1, 1500)),
 		"Limit.Period must be at most 26062d, which is 71 years, got 876000h":                                      with(valid, "Limit", algo.Per(1, 876000*time.Hour)),
-		"Cost is -1: algo: cost must be at least 1":                                                                s.WithCost(valid, -1),
-		"Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy":                      s.WithCost(valid, 2),
-		"Cost must be 0 or 1 for a Policy, got " + strconv.FormatInt(math.MaxInt64, 10) + "; pass the cost to the": s.WithCost(valid, math.MaxInt64),
+		"Cost is -1: algo: cost must be at least 1":                                                                withCost(valid, -1),
+		"Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy":                      withCost(valid, 2),
+		"Cost must be 0 or 1 for a Policy, got " + strconv.FormatInt(math.MaxInt64, 10) + "; pass the cost to the": withCost(valid, math.MaxInt64),
 	}
 	for text, o := range s.Invalid {
 		all[text] = o
@@ -102,10 +109,10 @@ func (s *Suite[S, O, P]) invalidOptions(t *testing.T) {
 func (s *Suite[S, O, P]) extremeOptions(t *testing.T) {
 	for _, o := range s.Extreme {
 		require.NoError(t, o.Validate(), "%+v", o)
-		require.NoError(t, s.WithCost(o, math.MaxInt64).Validate())
-		_, err := s.New(s.WithCost(o, 1))
+		require.NoError(t, withCost(o, math.MaxInt64).Validate())
+		_, err := s.New(withCost(o, 1))
 		require.NoError(t, err)
-		all := s.WithCost(o, s.Peek(*new(S), Start, o).Limit)
+		all := withCost(o, s.Peek(*new(S), Start, o).Limit)
 		next, r := s.Step(*new(S), Start, all)
 		require.True(t, r.Allowed)
 		require.Positive(t, r.ResetAfter)
@@ -132,8 +139,10 @@ func (s *Suite[S, O, P]) bound(t *testing.T) {
 		if !want.IsInt64() {
 			want.SetInt64(math.MaxInt64)
 		}
-		require.Equal(t, want.Int64(), s.BoundOf(o, time.Duration(x)), "%+v over %d", o, x)
-		require.Zero(t, s.BoundOf(o, time.Duration(1-x)))
+		p, err := s.New(o)
+		require.NoError(t, err)
+		require.Equal(t, want.Int64(), p.Bound(time.Duration(x)), "%+v over %d", o, x)
+		require.Zero(t, p.Bound(time.Duration(1-x)))
 	}
 }
 
@@ -175,8 +184,8 @@ func (s *Suite[S, O, P]) nearest(t *testing.T) {
 		for _, o := range s.Decode {
 			for _, op := range policy.Ops {
 				for _, at := range []int64{0, 5, 8, 1000} {
-					next, r := s.Call(state, op, time.UnixMicro(at), o)
-					want, wantResult := s.Call(nearest, op, time.UnixMicro(at), o)
+					next, r := s.call(state, op, time.UnixMicro(at), o)
+					want, wantResult := s.call(nearest, op, time.UnixMicro(at), o)
 					require.Equal(t, wantResult, r, "%+v", state)
 					if r.Paid == 0 {
 						want = state
@@ -204,7 +213,7 @@ func (s *Suite[S, O, P]) model(t *testing.T) {
 			}
 			op := policy.Op(random.IntN(6) % 4) // more steps and peeks
 			var r algo.Result
-			state, r = s.Do(t, state, op, time.UnixMicro(now), s.WithCost(o, cost))
+			state, r = s.Do(t, state, op, time.UnixMicro(now), withCost(o, cost))
 			if r.Remaining < 0 {
 				debts++
 			}

@@ -20,17 +20,6 @@ type policyWith[O any] interface {
 // options are the Options of an algorithm.
 type options interface{ Validate() error }
 
-// Kit has the functions of the package of an algorithm with states S, options O and policies P.
-type Kit[S any, O options, P policyWith[O]] struct {
-	Step, Refund, Charge func(S, time.Time, O) (S, algo.Result)
-	Peek                 func(S, time.Time, O) algo.Result
-	New                  func(O) (P, error)
-	AppendState          func([]byte, S) []byte
-	ParseState           func([]byte) (S, error)
-	// Model makes an operation in exact numbers. The state is one that a step can return.
-	Model func(s S, op policy.Op, now int64, o O) (S, algo.Result)
-}
-
 // with returns options with another value of a field.
 func with[O any](o O, field string, value any) O {
 	reflect.ValueOf(&o).Elem().FieldByName(field).Set(reflect.ValueOf(value))
@@ -41,72 +30,62 @@ func limitOf[O any](o O) algo.Limit {
 	return reflect.ValueOf(o).FieldByName("Limit").Interface().(algo.Limit)
 }
 
-// WithCost returns o with another cost.
-func (k *Kit[S, O, P]) WithCost(o O, cost int64) O { return with(o, "Cost", cost) }
+func withCost[O any](o O, cost int64) O { return with(o, "Cost", cost) }
 
 // NewWithLimit returns the function New of an algotest.Subject: it makes policies with o and any limit.
-func (k *Kit[S, O, P]) NewWithLimit(o O) func(algo.Limit) (algo.Policy, error) {
-	return func(l algo.Limit) (algo.Policy, error) { return k.New(with(o, "Limit", l)) }
+func (s *Suite[S, O, P]) NewWithLimit(o O) func(algo.Limit) (algo.Policy, error) {
+	return func(l algo.Limit) (algo.Policy, error) { return s.New(with(o, "Limit", l)) }
 }
 
 // Recode is the function Recode of an algotest.Subject.
-func (k *Kit[S, O, P]) Recode(state []byte) ([]byte, error) {
-	s, err := k.ParseState(state)
-	return k.AppendState(nil, s), err
+func (s *Suite[S, O, P]) Recode(state []byte) ([]byte, error) {
+	parsed, err := s.ParseState(state)
+	return s.AppendState(nil, parsed), err
 }
 
-// BoundOf returns the Bound of the policy with valid options.
-func (k *Kit[S, O, P]) BoundOf(o O, interval time.Duration) int64 {
-	p, err := k.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p.Bound(interval)
-}
-
-// Call calls the function of an operation. Peek returns s.
-func (k *Kit[S, O, P]) Call(s S, op policy.Op, now time.Time, o O) (S, algo.Result) {
+// call calls the function of an operation. Peek returns state.
+func (s *Suite[S, O, P]) call(state S, op policy.Op, now time.Time, o O) (S, algo.Result) {
 	if op == policy.Peek {
-		return s, k.Peek(s, now, o)
+		return state, s.Peek(state, now, o)
 	}
-	return [...]func(S, time.Time, O) (S, algo.Result){policy.Step: k.Step, policy.Refund: k.Refund, policy.Charge: k.Charge}[op](s, now, o)
+	return [...]func(S, time.Time, O) (S, algo.Result){policy.Step: s.Step, policy.Refund: s.Refund, policy.Charge: s.Charge}[op](state, now, o)
 }
 
 // EachOp does each operation on the same state.
-func (k *Kit[S, O, P]) EachOp(t testing.TB, s S, now time.Time, o O) {
+func (s *Suite[S, O, P]) EachOp(t testing.TB, state S, now time.Time, o O) {
 	t.Helper()
 	for _, op := range policy.Ops {
-		k.Do(t, s, op, now, o)
+		s.Do(t, state, op, now, o)
 	}
 }
 
 // Do calls the function of an operation. If the options are not valid, it requires that the function denies.
 // Otherwise it requires that the method and the model agree.
-func (k *Kit[S, O, P]) Do(t testing.TB, s S, op policy.Op, now time.Time, o O) (S, algo.Result) {
+func (s *Suite[S, O, P]) Do(t testing.TB, state S, op policy.Op, now time.Time, o O) (S, algo.Result) {
 	t.Helper()
-	before := k.AppendState([]byte{}, s)
-	next, r := k.Call(s, op, now, o)
-	p, err := k.New(k.WithCost(o, 0))
+	before := s.AppendState([]byte{}, state)
+	next, r := s.call(state, op, now, o)
+	p, err := s.New(withCost(o, 0))
 	if err != nil || o.Validate() != nil {
-		require.Equal(t, s, next)
+		require.Equal(t, state, next)
 		require.Equal(t, algo.Result{Cost: r.Cost, RetryAfter: algo.Never}, r, "%+v", o)
 		return next, r
 	}
 	bytes, same, err := op.Apply(p, []byte{}, before, now, r.Cost)
 	require.NoError(t, err)
 	require.Equal(t, r, same)
-	require.Equal(t, k.AppendState([]byte{}, next), bytes)
-	require.Equal(t, before, k.AppendState([]byte{}, s), "the argument was modified")
+	require.Equal(t, s.AppendState([]byte{}, next), bytes)
+	require.Equal(t, before, s.AppendState([]byte{}, state), "the argument was modified")
 	requireSums(t, r)
-	nearest, err := k.ParseState(before)
+	nearest, err := s.ParseState(before)
 	require.NoError(t, err)
-	want, expected := k.Model(nearest, op, algo.Instant(now), k.WithCost(o, r.Cost))
-	require.Equal(t, expected, r, "%v of %d at %v under %+v on %+v", op, r.Cost, now, o, s)
+	want, expected := s.Model(nearest, op, algo.Instant(now), withCost(o, r.Cost))
+	require.Equal(t, expected, r, "%v of %d at %v under %+v on %+v", op, r.Cost, now, o, state)
 	moves := op == policy.Refund || op == policy.Step && r.Allowed // units of movingwindow, even if nothing is paid
-	if r.Paid != 0 || moves && !reflect.DeepEqual(s, next) {
+	if r.Paid != 0 || moves && !reflect.DeepEqual(state, next) {
 		require.Equal(t, want, next)
 	} else {
-		require.Equal(t, s, next)
+		require.Equal(t, state, next)
 	}
 	return next, r
 }
