@@ -710,6 +710,20 @@ func TestHoldThatHoldsNothingReturnsItsContext(t *testing.T) {
 	}
 }
 
+// A rule of a free call does not apply. Its Key may not have what it needs, such as the user of the call.
+func TestHoldOfAFreeCallAsksForNoKey(t *testing.T) {
+	for _, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{
+			Name: "tasks", Spec: "inflight 1 ttl=30s", Cost: func(in call) int64 { return in.cost }, Key: func(call) string { panic("no user") },
+		})
+		d, held, release, err := l.Hold(background, call{})
+		require.True(t, must(t)(d, err).Allowed)
+		require.Empty(t, d.Results)
+		require.Equal(t, background, held)
+		release()
+	}
+}
+
 // The context of a hold ends with the TTL at the latest, because others get the units then.
 func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 10 * time.Second} {
