@@ -217,7 +217,7 @@ func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.
 	if !l.mayHold {
 		return ctx, doNothing, l.allow(ctx, in, 1, d)
 	}
-	r, own, err := l.reserve(ctx, in, 1)
+	r, own, err := l.reserve(ctx, driver.Allow, in, 1)
 	if *d = own; !r.holds() {
 		return ctx, doNothing, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -707,6 +708,41 @@ func TestHoldThatHoldsNothingReturnsItsContext(t *testing.T) {
 		require.Equal(t, test.ctx, held, name)
 		release()
 		require.Equal(t, test.ctx.Err(), held.Err(), name)
+	}
+}
+
+// The key of a held unit has the group and the kind of the policy.
+func TestHoldReleasesTheKeyOfTheInput(t *testing.T) {
+	for _, store := range memoryStores() {
+		kinds := map[bool]algo.Policy{false: sluice.MustPolicy("inflight 3 ttl=30s"), true: sluice.MustPolicy("gcra 5/h")}
+		l := newLimiter(t, sluice.Options[call]{Namespace: "n", Group: byUser}, store,
+			sluice.Rule[call]{Name: "by kind", PolicyFor: func(in call) (algo.Policy, error) { return kinds[in.write], nil }, Cost: func(in call) int64 { return in.cost }},
+			sluice.Rule[call]{Name: "all", PolicyFor: func(call) (algo.Policy, error) { return kinds[false], nil }, Cost: func(in call) int64 { return in.cost }})
+		reads, writes, free := call{user: "ann", cost: 2}, call{user: "ann", cost: 2, write: true}, call{user: "ann"}
+		for in, during := range map[call][]int64{reads: {1, 1}, writes: {3, 1}, free: {3, 3}} {
+			probe := call{user: "ann", cost: 1}
+			d, _, release, err := l.Hold(background, in)
+			require.True(t, must(t)(d, err).Allowed)
+			require.Equal(t, during, remaining(t, l, probe))
+			release()
+			require.Equal(t, []int64{3, 3}, remaining(t, l, probe))
+			require.Equal(t, []int64{3, 3}, remaining(t, l, call{user: "bob", cost: 1}))
+		}
+		require.Equal(t, int64(3), remaining(t, l, call{user: "ann", cost: 1, write: true})[0], "the rate stays charged")
+	}
+}
+
+// A rule of a free call does not apply. Its Key may not have what it needs, such as the user of the call.
+func TestHoldOfAFreeCallAsksForNoKey(t *testing.T) {
+	for _, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{
+			Name: "tasks", Spec: "inflight 1 ttl=30s", Cost: func(in call) int64 { return in.cost }, Key: func(call) string { panic("no user") },
+		})
+		d, held, release, err := l.Hold(background, call{})
+		require.True(t, must(t)(d, err).Allowed)
+		require.Empty(t, d.Results)
+		require.Equal(t, background, held)
+		release()
 	}
 }
 

@@ -58,11 +58,11 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
 	}
-	return l.reserve(ctx, in, n)
+	return l.reserve(ctx, opReserve, in, n)
 }
 
-// reserve is Reserve for units that are not expected to be refunded.
-func (l *Limiter[T]) reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
+// reserve is Reserve for units that are not expected to be refunded. op says which rules apply; see opReserve.
+func (l *Limiter[T]) reserve(ctx context.Context, op driver.Op, in T, n int64) (*Reservation[T], Decision, error) {
 	r := &Reservation[T]{limiter: l, n: n}
 	observed := false
 	defer func() {
@@ -71,7 +71,7 @@ func (l *Limiter[T]) reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		}
 	}()
 	_, err := l.observed(ctx, driver.Allow, func() (Decision, error) {
-		err := r.charge(ctx, in, &r.Decision)
+		err := r.charge(ctx, op, in, &r.Decision)
 		return r.Decision, err
 	})
 	observed = true
@@ -82,14 +82,14 @@ func (l *Limiter[T]) reserve(ctx context.Context, in T, n int64) (*Reservation[T
 }
 
 // charge charges the estimate, and writes the decision to d, which is zero.
-func (r *Reservation[T]) charge(ctx context.Context, in T, d *Decision) error {
+func (r *Reservation[T]) charge(ctx context.Context, op driver.Op, in T, d *Decision) error {
 	if r.n < 1 {
 		return countError(r.n)
 	}
 	l, began := r.limiter, time.Now()
 	var some [inlineRules]driver.Item
 	d.Results = r.oneResult[:0]
-	items, err := l.gather(opReserve, in, 1, l.rules, d, some[:0])
+	items, err := l.gather(op, in, 1, l.rules, d, some[:0])
 	if err != nil {
 		return err
 	}

@@ -218,7 +218,7 @@ func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool
 	switch {
 	case w.place != nil: // it has not asked
 		q.waiters.Remove(w.place)
-		if wasHead { // the next one may cost less
+		if wasHead && (q.waiters.Len() == 0 || q.head().isCheaper(w)) {
 			q.until = now
 		}
 	case d.Allowed:
@@ -295,4 +295,14 @@ func (w *waiter) take(left []RuleResult) (wait time.Duration, fits bool) {
 		left[i].Remaining -= w.costs[i]
 	}
 	return 0, true
+}
+
+// isCheaper reports whether a waiter may be allowed before another one of the same queue.
+func (w *waiter) isCheaper(other *waiter) bool {
+	for i := range w.costs {
+		if w.costs[i] < other.costs[i] {
+			return true
+		}
+	}
+	return false
 }

@@ -140,7 +140,7 @@ func TestWaitServesInOrderAndACancelledCallLeavesNoHole(t *testing.T) {
 		asked := store.trips.Load()
 		cancel()
 		synctest.Wait()
-		require.Equal(t, asked+1, store.trips.Load(), "the first call was cancelled, and the next one may cost less")
+		require.Equal(t, asked, store.trips.Load(), "a cancelled call costs nothing")
 		elapse(4100 * time.Millisecond)
 		require.Equal(t, []int{1, 2, 4, 5}, order())
 	})
@@ -251,20 +251,14 @@ func TestWaitingCallsDoNotWaitForASlowObserver(t *testing.T) {
 		elapse(4 * time.Second) // one for the denial of the first call in the queue, which delays the others
 		require.Len(t, order(), 30)
 
-		slow.Observer = func(ctx context.Context, _ sluice.Event) {
-			if ctx.Err() != nil {
-				time.Sleep(time.Second)
-			}
-		}
 		l = newLimiter(t, slow, nil, rulesOf("gcra 6/m burst=1")...)
 		must(t)(l.Allow(background, ann))
 		ctx, cancel := context.WithCancel(background)
 		order = arrive(2, func(i int) error { _, err := l.Wait([]context.Context{ctx, background}[i], ann); return err })
-		elapse(9900 * time.Millisecond)
+		elapse(8900 * time.Millisecond)
 		cancel()
-		elapse(200 * time.Millisecond)
+		elapse(1200 * time.Millisecond)
 		require.Equal(t, []int{1}, order())
-		elapse(time.Second)
 	})
 }
 
@@ -302,6 +296,31 @@ func TestWaitBehindOthersFailsAtOnceIfItMust(t *testing.T) {
 		require.ErrorContains(t, err, "n must be at least 1")
 		elapse(time.Minute)
 		require.Len(t, order(), 1)
+	})
+}
+
+// The first call learns that the units come back after the deadlines of all. The calls behind it need not ask.
+func TestWaitingCallsGiveUpTogetherIfTheyMust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(50 * time.Millisecond)
+		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 1/m burst=1")...)
+		must(t)(l.Allow(background, ann))
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(background, 90*time.Second+time.Duration(i)*10*time.Millisecond)
+				defer cancel()
+				_, err := l.Wait(ctx, ann)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+			time.Sleep(100 * time.Millisecond) // the first one waits already
+		}
+		must(t)(l.Charge(background, ann, 1))
+		asked := store.trips.Load()
+		all.Wait()
+		require.Less(t, time.Since(began), time.Minute+100*time.Millisecond)
+		require.Equal(t, asked+1, store.trips.Load())
 	})
 }
 
