@@ -260,8 +260,8 @@ func (l *Limiter[T]) decideSince(ctx context.Context, began time.Time, op driver
 	if most := l.options.MaxSkew; most > 0 && d.Skew > most && d.Err == nil {
 		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
 	}
-	if l.purses != nil && op == driver.Reset && !errors.Is(err, storage.ErrNotApplied) {
-		l.purses.dropKeys(asked)
+	if l.purses != nil && op != driver.Allow && op != driver.Peek && !errors.Is(err, storage.ErrNotApplied) {
+		l.purses.changed(asked, op == driver.Reset)
 	}
 	return calls, err
 }

@@ -44,6 +44,7 @@ type purses struct {
 	mu     sync.Mutex
 	all    map[string]*purse
 	sweeps sweep.Schedule // of the empty ones
+	change time.Time      // of the last operation that may have given units back
 }
 
 type purse struct {
@@ -56,10 +57,12 @@ type purse struct {
 	waiting  int64        // the calls that have waited since the last purchase
 }
 
-// purchase is a round trip that buys calls.
+// purchase is a round trip that buys calls. denial is set before done is closed.
 type purchase struct {
-	calls int64
-	done  chan struct{} // closed when it has ended
+	calls  int64
+	began  time.Time
+	done   chan struct{}
+	denial *Decision // if no call is allowed
 }
 
 var errPrepaidHolder = errors.New("Options.Prepay cannot buy units that are held; use a limiter without Prepay for this rule")
@@ -97,7 +100,12 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 			return l.buy(ctx, p, b, one, items)
 		case b != nil:
 			began = time.Now()
-			_ = l.engine.Await(ctx, b.done, items) // an error means that no time is left or too many calls wait, and returns again
+			err := l.engine.Await(ctx, b.done, items) // an error means that no time is left or too many calls wait, and returns again
+			if err == nil && b.denial != nil {
+				d = *b.denial
+				d.Results = slices.Clone(d.Results)
+				return d, nil
+			}
 			if spent, _, _ := l.purses.take(key, 0, one, false); spent.Prepaid {
 				return spent, nil
 			}
@@ -121,8 +129,8 @@ func (l *Limiter[T]) appendUse(dst []byte, r *RuleResult, k *driver.RuleKey) []b
 }
 
 // take spends a call and returns its decision. If none is left, it returns a purchase to wait for, or none if the caller must ask the
-// store itself: because it may not buy, or because only one call at a time can be bought and another call buys it. If p is not nil, the
-// caller must make the purchase. Otherwise another call makes it.
+// store itself: because it may not buy, because only one call at a time can be bought and another call buys it, or because units may
+// have come back since that purchase began. If p is not nil, the caller must make the purchase. Otherwise another call makes it.
 func (s *purses) take(key []byte, most int64, one []RuleResult, buys bool) (spent Decision, p *purse, b *purchase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,33 +146,38 @@ func (s *purses) take(key []byte, most int64, one []RuleResult, buys bool) (spen
 		spent = p.ofCall(p.used)
 		spent.Prepaid = true
 		return spent, nil, nil
-	case !buys || p.buying != nil && p.most == 1:
+	case !buys || p.buying != nil && (p.most == 1 || !p.buying.began.After(s.change)): // it must not share a denial that is older than the change
 		return spent, nil, nil
 	case p.buying != nil:
 		p.waiting++
 		return spent, nil, p.buying
 	}
 	most = min(most, max(p.most, 1))
-	p.buying = &purchase{calls: max(p.Next(now, most), min(p.waiting, most)), done: make(chan struct{})}
+	p.buying = &purchase{calls: max(p.Next(now, most), min(p.waiting, most)), began: now, done: make(chan struct{})}
 	p.waiting = 0
 	return spent, p, p.buying
 }
 
-// dropKeys drops the calls that were bought under the rules and keys of results.
-func (s *purses) dropKeys(results []RuleResult) {
-	s.drop(func(own RuleResult) bool {
-		return slices.ContainsFunc(results, func(r RuleResult) bool { return r.Rule == own.Rule && r.Key == own.Key })
-	})
+// changed notes an operation under the keys of results that may have given units back. A reset also drops the calls that were bought
+// under them.
+func (s *purses) changed(results []RuleResult, reset bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.change = time.Now(); reset {
+		s.drop(func(own RuleResult) bool {
+			return slices.ContainsFunc(results, func(r RuleResult) bool { return r.Rule == own.Rule && r.Key == own.Key })
+		})
+	}
 }
 
 // dropRule drops the calls that were bought under a rule.
 func (s *purses) dropRule(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.drop(func(own RuleResult) bool { return own.Rule == name })
 }
 
 func (s *purses) drop(drops func(own RuleResult) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	maps.DeleteFunc(s.all, func(_ string, p *purse) bool { return slices.ContainsFunc(p.one, drops) })
 }
 
@@ -209,6 +222,9 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 		_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
 		return d, err
 	case calls == 0:
+		denial := d
+		denial.Results = slices.Clone(d.Results)
+		b.denial = &denial
 		return d, nil
 	}
 	most := int64(math.MaxInt64)

@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -283,7 +284,7 @@ func TestConcurrentCallsShareAPurchase(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newDistantStore(10 * time.Millisecond)
 			o := prepay
-			o.OnFailure = p
+			o.DenialCacheTTL, o.OnFailure = -1, p
 			l := newLimiter(t, o, store, rulesOf("fixedwindow 400/h")...)
 			crowd := func(check func(d sluice.Decision, err error)) (decisions int64) {
 				before := store.decisions.Load()
@@ -307,10 +308,13 @@ func TestConcurrentCallsShareAPurchase(t *testing.T) {
 
 			time.Sleep(prepay.Prepay.For)
 			must(t)(l.Charge(background, ann, 1000))
-			time.Sleep(time.Millisecond)
-			require.EqualValues(t, 1, crowd(func(d sluice.Decision, err error) { assert.False(t, must(t)(d, err).Allowed) }))
+			time.Sleep(time.Millisecond) // calls share no denial of before the charge
+			require.EqualValues(t, 1, crowd(func(d sluice.Decision, err error) {
+				assert.False(t, must(t)(d, err).Allowed)
+				d.Results[0].Cost++ // each call has results of its own
+				assert.EqualValues(t, 2, d.Results[0].Cost)
+			}))
 
-			require.NoError(t, l.Reset(background, ann))
 			store.hangs.Store(true)
 			began := time.Now()
 			require.EqualValues(t, 1, crowd(func(d sluice.Decision, err error) {
@@ -320,6 +324,35 @@ func TestConcurrentCallsShareAPurchase(t *testing.T) {
 			require.Less(t, time.Since(began), 1100*time.Millisecond)
 		})
 	}
+}
+
+// slowReplies takes delay to answer after a write.
+type slowReplies struct {
+	*memory.Store
+	delay time.Duration
+}
+
+func (s *slowReplies) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+	err := s.Store.Transact(ctx, clock, updates...)
+	time.Sleep(s.delay)
+	return err
+}
+
+func TestDenialOfAPurchaseBeforeARefundIsNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowReplies{Store: new(memory.Store)}
+		o := prepay
+		o.MaxRoundTrips = 2
+		l := newLimiter(t, o, store, rulesOf("fixedwindow 400/h")...)
+		must(t)(l.Charge(background, ann, 400))
+		store.delay = time.Second / 2
+		go func() { assert.False(t, must(t)(l.Allow(background, ann)).Allowed) }()
+		elapse(time.Millisecond)
+		store.delay = 0
+		must(t)(l.Refund(background, ann, 1))
+		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+		elapse(time.Second)
+	})
 }
 
 // A client that goes away during a purchase takes no calls with it.
