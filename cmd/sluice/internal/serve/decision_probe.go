@@ -72,8 +72,7 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 // shortLived returns a policy that stores decide like p, but whose states expire soon, and its kind. Policies without a program, such as
 // calendar, are all decided by swaps.
 func shortLived(p algo.Policy) (short algo.Policy, kind string) {
-	kind = compose.Kind(p)
-	spec := kind + " 1000/s"
+	spec := compose.Kind(p) + " 1000/s"
 	stack, isStack := p.(*compose.Stack)
 	_, isHolder := p.(algo.Holder)
 	switch {
@@ -88,7 +87,8 @@ func shortLived(p algo.Policy) (short algo.Policy, kind string) {
 		}
 		spec = "all(" + strings.Join(parts, "; ") + ")"
 	}
-	return sluice.MustPolicy(spec), kind
+	short = sluice.MustPolicy(spec)
+	return short, compose.Kind(short)
 }
 
 // decide makes decisions on keys of its own: for each kind of policy, and for several keys, all or nothing. The

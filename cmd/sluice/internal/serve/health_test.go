@@ -436,3 +436,12 @@ func TestOnlyRulesThatApplyTogetherAreProbedTogether(t *testing.T) {
 		require.ErrorIs(t, probe.decide(t.Context()), want, rules)
 	}
 }
+
+// TestPoliciesOfOneKindShareAProbe: the store has no more work because the periods of stacks differ.
+func TestPoliciesOfOneKindShareAProbe(t *testing.T) {
+	s := &Server{store: &stores.Store{Store: oneKey{new(memory.Store)}}}
+	rules := "rules: [{name: a, policy: all(gcra 1/s; gcra 9/m), paths: [/a]}, {name: b, policy: all(gcra 1/s; gcra 9/h), paths: [/b]}]"
+	probe, err := s.newDecisionProbe(&config.File{Rules: apiRules(t, rules)})
+	require.NoError(t, err)
+	require.Len(t, probe.own, 1)
+}
