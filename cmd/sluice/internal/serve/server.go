@@ -235,10 +235,7 @@ func (s *Server) maxRequests() int64 { return cmp.Or(int64(s.options.MaxConnecti
 // serveProxy refuses a request if as many are in progress as there may be connections, and none of them ends
 // within slotWait. Over HTTP/1.1 a connection has only one, so connections wait instead.
 func (s *Server) serveProxy(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), slotWait)
-	hasSlot := s.slots.TryAcquire(1) || s.slots.Acquire(ctx, 1) == nil
-	cancel()
-	if !hasSlot {
+	if !s.slots.TryAcquire(1) && !acquireSoon(r.Context(), s.slots) {
 		s.sampled.Warn("the number of requests in progress has reached --max-connections; further ones get 503", "max-connections", s.options.MaxConnections)
 		earlyreply.Prepare(w, r)
 		w.Header().Set("Retry-After", busyRetryAfter)
@@ -252,6 +249,12 @@ func (s *Server) serveProxy(w http.ResponseWriter, r *http.Request) {
 // slotWait is how long a request waits for the end of another one. A connection that was upgraded makes room for the next
 // connection a moment before its request ends.
 const slotWait = time.Second
+
+func acquireSoon(ctx context.Context, slots *semaphore.Weighted) bool {
+	ctx, cancel := context.WithTimeout(ctx, slotWait)
+	defer cancel()
+	return slots.Acquire(ctx, 1) == nil
+}
 
 // busyRetryAfter is the Retry-After of requests beyond the limit, in seconds.
 const busyRetryAfter = "1"
