@@ -16,10 +16,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
@@ -145,6 +147,14 @@ func TestRecordInUseOutlivesAFlood(t *testing.T) {
 	}
 }
 
+func TestStoreOfOneKeyKeepsTheNewest(t *testing.T) {
+	s := &memory.Store{MaxKeys: 1}
+	for i, p := range []storage.Priority{storage.UsedLittle, storage.UsedUp, storage.UsedUp, storage.UsedLittle, storage.UsedLittle} {
+		used(t, s, epoch, strconv.Itoa(i), time.Hour, p)
+		require.Equal(t, []string{strconv.Itoa(i)}, existing(t, s, epoch, "0", "1", "2", "3", "4"))
+	}
+}
+
 func TestKeysOfOneRuleDoNotEvictKeysOfAnother(t *testing.T) {
 	s := &memory.Store{MaxKeys: 10}
 	everyone := keyOf("everyone", "").String()
@@ -247,6 +257,35 @@ func putting(state string, keys ...string) *driver.Update {
 		return true
 	}
 	return u
+}
+
+// Each transaction adds a byte to the states of its keys. The last key is that of all transactions, so none of its bytes is lost.
+func TestTransactionLocksAllItsKeys(t *testing.T) {
+	const workers, each = 4, 200
+	s := new(memory.Store)
+	var all sync.WaitGroup
+	for worker := range workers {
+		all.Go(func() {
+			u := &driver.Update{}
+			for i := range 8 {
+				u.Items = append(u.Items, items(fmt.Sprint("own ", worker, i))...)
+			}
+			u.Items = append(u.Items, items("common")...)
+			u.Decide = func(time.Time) bool {
+				for i := range u.Items {
+					item := &u.Items[i]
+					item.Next.Verb, item.Next.TTL = driver.Put, time.Hour
+					item.Next.State = append(append(item.Next.State, item.Found.State...), 'x')
+				}
+				return true
+			}
+			for range each {
+				assert.NoError(t, s.Transact(ctx, nil, u))
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, load(t, s, textOf("common")).State, workers*each)
 }
 
 func TestTransactionDoesNotAllocate(t *testing.T) {
