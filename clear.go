@@ -41,9 +41,9 @@ func noRule(method, name string, names []string) error {
 }
 
 const (
-	clearPage    = 256                   // keys of a page
-	clearWorkers = 16                    // keys that are reset at a time
-	clearPause   = 10 * time.Millisecond // after an ErrOverloaded
+	clearPage  = 256                   // keys of a page
+	clearGroup = 16                    // keys that are reset at a time
+	clearPause = 10 * time.Millisecond // after an ErrOverloaded
 )
 
 func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err error) {
@@ -91,13 +91,13 @@ func endsClear(ctx context.Context, err error) bool {
 	return err != nil && (hasEnded(ctx) || errors.Is(err, storage.ErrUnavailable))
 }
 
-// resetKeys resets stored keys, up to clearWorkers at a time. It returns how many of them had a record, and an error. After an
+// resetKeys resets stored keys, up to clearGroup at a time. It returns how many of them had a record, and an error. After an
 // error that ends Clear it begins no others.
 func (l *Limiter[T]) resetKeys(ctx context.Context, keys []string) (deleted int, first error) {
-	for some := range slices.Chunk(keys, clearWorkers) {
-		var existed [clearWorkers]bool
-		var errs [clearWorkers]error
-		var panics [clearWorkers]any // they must reach the caller
+	for some := range slices.Chunk(keys, clearGroup) {
+		var existed [clearGroup]bool
+		var errs [clearGroup]error
+		var panics [clearGroup]any // they must reach the caller
 		var group sync.WaitGroup
 		for i, key := range some {
 			group.Go(func() {

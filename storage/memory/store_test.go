@@ -4,7 +4,7 @@ package memory_test
 //   - it obeys the laws of package storagetest, also when it is full;
 //   - it holds at most MaxKeys records of a rule, and evicts exactly the record that the comment of package memory names;
 //   - keys of one rule never evict keys of another rule;
-//   - transactions do not allocate, a record takes little memory, and Purge frees that of expired records;
+//   - transactions lock all their keys and do not allocate, a record takes little memory, and Purge frees that of expired records;
 //   - a key in parts and its text name the same record. A panic of a clock releases all locks.
 
 import (
